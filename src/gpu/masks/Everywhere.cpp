@@ -10,8 +10,8 @@ using namespace ir;
 
 namespace {
 
-// So small that sums of a few products with scalars of 32 bits are numbers of 64, and so is a product of the two. All
-// constants of 32 bits are.
+// Limits such that sums of a few products with 32-bit scalars fit in 64 bits, as does the product of the two limits.
+// All 32-bit constants are within the limit.
 constexpr int64_t largestFactor = int64_t{1} << 28, largestConstant = int64_t{1} << 33;
 
 bool isSmall(const Elements &e) {
@@ -28,7 +28,7 @@ void add(Elements &to, const Elements &other, int64_t factor) {
 
 Value *plus(Builder &b, Value *v, int64_t n) { return n ? b.binary(OpKind::Add, v, b.constI64(n)) : v; }
 
-/// What its terms are together, in 64 bits.
+/// The sum of the terms, in 64 bits.
 Value *sumOfTerms(Builder &b, const Elements &e) {
   Value *sum = nullptr;
   for (auto [v, factor] : e.terms) {
@@ -77,7 +77,7 @@ public:
 private:
   bool isKnown(const Value *v) const { return !isKnown_ || isKnown_(v); }
 
-  /// What `v` is computed by, if there is something left of the budget.
+  /// The operation that computes `v`, if the budget is not used up.
   const Op *next(const Value *v) { return v->def && left_ ? --left_, v->def : nullptr; }
 
   static Everywhere scalar(Value *v) {
@@ -87,7 +87,7 @@ private:
     return e;
   }
 
-  /// Of a conjunction both are wanted. One of a disjunction is enough for it to suffice.
+  /// A conjunction needs both operands. For a disjunction one readable operand gives a sufficient condition.
   std::optional<Everywhere> joined(const Op &op) {
     Everywhere all;
     all.kind = op.kind == OpKind::And ? Everywhere::Kind::And : Everywhere::Kind::Or;
@@ -118,7 +118,7 @@ private:
     e.less = isLess ? *a : *c;
     e.more = isLess ? *c : *a;
     e.margin = op.pred() == CmpPred::Slt || op.pred() == CmpPred::Sgt;
-    // The smaller one's first, as they are compared.
+    // The smaller side first, as in the comparison.
     if (!isLess && numbers_.size() == 2)
       std::swap(numbers_[0], numbers_[1]);
     e.numbers = std::move(numbers_);
@@ -185,7 +185,7 @@ private:
   }
 
   const Everywhere::IsKnown &isKnown_;
-  std::vector<Elements> numbers_; // of the comparison that is read
+  std::vector<Elements> numbers_; // of the current comparison
   unsigned left_ = 128;           // operations to look at
 };
 

@@ -1,14 +1,14 @@
-// When a mask is on for every element of its tile, as a condition on scalars.
+// Derives a condition on scalars under which a mask is on for every element of its tile.
 //
 //   start + range(1024) < n                              start + 1023 <= n - 1, and start + 1023 is a number of 32 bits
 //   all | (rows[:, None] >= columns[None, :])            all, or smallest row >= largest column
 //
-// Exact where elements have 32 bits: bounds are computed in 64, and where a tile's arithmetic would have wrapped the
-// condition is false. 64-bit index arithmetic is trusted not to overflow inside a tile (AxisFacts.h). The condition
-// suffices; where ranges along one axis stand in both operands of a comparison it need not be necessary.
+// Sound for 32-bit elements: bounds are computed in 64 bits, and the condition is false where the arithmetic of the
+// tile would wrap. 64-bit index arithmetic is assumed not to overflow inside a tile (AxisFacts.h). The condition is
+// sufficient; where both operands of a comparison have ranges along one axis, it may not be necessary.
 //
-// Reading a mask and writing the condition are apart: passes decide by the first whether to do anything, and the second
-// adds operations.
+// Reading a mask and writing the condition are separate: passes decide after the first whether to rewrite, and only the
+// second adds operations.
 #pragma once
 #include "ir/Builder.h"
 #include <functional>
@@ -17,8 +17,8 @@
 
 namespace tegula::gpu {
 
-/// The elements of an integer tile: a sum of scalars times constants, which all elements have, and a number from
-/// `least` to `most`.
+/// The elements of an integer tile: each is the sum of scalars times constants, common to all elements, and of a number
+/// from `least` to `most`.
 struct Elements {
   struct Term {
     ir::Value *scalar; // signed, of 32 or 64 bits
@@ -30,14 +30,14 @@ struct Elements {
 
 class Everywhere {
 public:
-  /// The scalars that a condition may be made of: those that exist where it is written. Empty: all.
+  /// May a condition use the scalar? It must be defined where the condition is written. Empty: all scalars may be used.
   using IsKnown = std::function<bool(const ir::Value *)>;
 
-  /// Of a mask: a tile of i1 (or a scalar). Nullopt: it depends on what is no scalar, or on scalars that are not known.
-  /// Looks at a bounded number of operations.
+  /// Reads a mask, a tile of i1 (or a scalar). Nullopt if the mask is not computed from scalars, ranges and constants,
+  /// or depends on scalars for which `isKnown` is false. Looks at a bounded number of operations.
   static std::optional<Everywhere> of(ir::Value *mask, const IsKnown &isKnown = {});
 
-  /// Writes the condition at the builder's place. Returns an i1.
+  /// Writes the condition at the builder's insertion point. Returns an i1.
   ir::Value *write(ir::Builder &b) const;
 
 private:
@@ -45,9 +45,9 @@ private:
   enum class Kind : uint8_t { Scalar, AtMost, And, Or };
   Kind kind = Kind::And;
   ir::Value *scalar = nullptr;       // Scalar
-  Elements less, more;               // AtMost: all elements of `less` are at most those of `more`, less `margin`
+  Elements less, more;               // AtMost: all elements of `less` are at most those of `more` minus `margin`
   int64_t margin = 0;
-  std::vector<Elements> numbers;     // AtMost: what was computed in 32 bits
+  std::vector<Elements> numbers;     // AtMost: intermediate values in 32 bits, which must not wrap
   std::vector<Everywhere> parts;     // And, Or
 };
 

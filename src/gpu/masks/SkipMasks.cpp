@@ -14,7 +14,7 @@ using namespace ir;
 
 namespace {
 
-/// Of a mask that a scalar makes true everywhere: the scalar, and what it says otherwise.
+/// For a mask `scalar or rest`: the scalar, which makes the mask true everywhere, and `rest`; else null and the mask.
 std::pair<Value *, const Value *> unless(const Value *mask) {
   if (const Op *op = mask->def; op && op->kind == OpKind::Or)
     for (int i : {0, 1})
@@ -38,17 +38,17 @@ public:
 
 private:
   bool isMasking(const Op &op) const {
-    constexpr int64_t leastOfThread = 8; // elements: a branch costs as much as their selections
+    constexpr int64_t leastOfThread = 8; // elements: a branch takes as long as their selections
     return op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.result()->type.isTensor() &&
            op.result()->type.numel() >= leastOfThread * threads_ && op.operands[1]->def &&
            op.operands[1]->def->kind != OpKind::Const && changes(op.operands[0]) && Everywhere::of(op.operands[0]);
   }
 
-  /// Is it computed in this body?
+  /// Is `v` defined in this body?
   bool changes(const Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
 
   void skip(Op &first) {
-    // Selections of what selections give.
+    // A chain of selections, each of the result of the one before.
     std::vector<Op *> row{&first};
     for (;;) {
       const std::vector<Op *> users = edit_.users(row.back()->result());
@@ -120,7 +120,7 @@ void visit(Module &m, Block &b, int64_t threads) {
   }
 }
 
-/// `if c { s = select(mask, s, x) }` as a selection by `mask or not c`.
+/// Rewrites `if c { s = select(mask, s, x) }` to a selection by `mask or not c`.
 class BranchOpener {
 public:
   BranchOpener(Module &m, Block &body) : b_(m), m_(m), body_(body), edit_(body) { b_.setFolding(false); }
@@ -136,7 +136,7 @@ public:
   }
 
 private:
-  /// The selection that region `side` gives, if the other one gives what it selects from.
+  /// The selection that region `side` yields, if the other region yields its first choice; else null.
   static const Op *maskingOf(const Op &branch, unsigned side) {
     constexpr size_t most = 24;
     const Block &here = *branch.region(side), &other = *branch.region(1 - side);

@@ -36,7 +36,7 @@ private:
                              (follows(mask, given->def->operands[0]) || follows(mask, given->def->operands[1])));
   }
 
-  /// Can nobody tell what `user` sees of `v` where the mask does not hold?
+  /// Do the values of `v` where the mask is off have no effect through `user`?
   bool isHidden(const Op &user, const Value *v, const Value *mask, unsigned depth) const {
     constexpr unsigned enough = 32; // operations in a row
     if (user.kind == OpKind::Store)

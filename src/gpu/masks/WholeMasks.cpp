@@ -19,15 +19,15 @@ using namespace ir;
 namespace {
 
 constexpr int64_t predicates = 7;      // of a thread
-constexpr int64_t mostInstructions = 640; // of a thread in a kernel, that are there twice
+constexpr int64_t mostInstructions = 640; // of a thread that a kernel may duplicate
 
 class MaskDropper {
 public:
   MaskDropper(Module &m, const TargetInfo &target, const Options &options)
       : m_(m), b_(m), threads_(int64_t{target.lanes()} * options.numWarps) {}
 
-  /// Bodies of innermost loops, and the branches in them. Returns whether there are copies now, in which what is
-  /// computed for masks has lost its use.
+  /// Rewrites bodies of innermost loops, and the branches in them. Returns whether it has made copies, in which the
+  /// computation of masks may be dead.
   bool run(Block &b, bool isInLoop) {
     bool hasLoop = false;
     for (Op *op : b.ops) {
@@ -57,7 +57,7 @@ private:
   }
 
   int64_t registersOf(const Value *v) const { return int64_t{1} << m_.layoutOf(v->type).inBits(layout::Dim::Register); }
-  /// Instructions of an access, each with a predicate.
+  /// The instructions of an access, each of which takes a predicate.
   int64_t accesses(const Op &op) const {
     return std::max<int64_t>(1, registersOf(op.operands[0]) / std::max<int64_t>(1, op.get(attr::vec, 1)));
   }
@@ -67,7 +67,7 @@ private:
     return instructionsOf(op, threads_);
   }
 
-  /// What a mask is copies of.
+  /// The value of which a mask is a view.
   static const Value *source(const Value *v) {
     while (v->def &&
            (v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Convert))
@@ -75,7 +75,7 @@ private:
     return v;
   }
 
-  /// Registers of a thread that can hold other numbers than the others, at most.
+  /// The most registers of a thread that may hold distinct values.
   int64_t distinct(const Value *v, unsigned depth = 8) const {
     v = source(v);
     if (v->type.isScalar() || (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Const)))
@@ -90,8 +90,7 @@ private:
     return product;
   }
 
-  /// The operations from `first` on that are together, if they are worth it. Returns the position at which to go on,
-  /// less one.
+  /// Versions the run of operations from `first` on, if that pays. Returns the last position that is done.
   size_t runFrom(Block &b, size_t first) {
     Block before;
     before.parent = b.parent;
@@ -107,7 +106,7 @@ private:
     Value *all = nullptr;
     int64_t cost = 0, gain = 0;
     size_t last = first, end = first;
-    // the assembler has loads of them under way, and a branch would keep it from bringing later iterations' forward
+    // the assembler keeps vector loads in flight, and a branch would prevent it from hoisting those of later iterations
     bool hasVectors = false;
     for (; end < b.ops.size() && canBeTwice(*b.ops[end]); ++end) {
       const Op &op = *b.ops[end];
@@ -138,7 +137,7 @@ private:
     return make(b, first, last, before, all, wholes);
   }
 
-  /// The last operation before `end` that takes a mask, or a tile from there.
+  /// The last operation before `end` that uses a mask, or a tile computed in the run.
   static size_t extended(const Block &b, size_t first, size_t last, size_t end,
                          const std::unordered_map<const Value *, Value *> &wholes) {
     std::unordered_set<const Value *> tiles;
@@ -172,7 +171,7 @@ private:
     b.ops.erase(begin, b.ops.end());
     gpu::splice(before, b, first);
     takeOperands(b, twice, rest);
-    // What is used after it.
+    // Results of the run that are used after it.
     std::vector<Value *> results;
     std::vector<Type> types;
     Users users;
@@ -213,8 +212,8 @@ private:
     to.ops.insert(to.ops.end(), ops.begin(), ops.end());
   }
 
-  /// Moves from `b` to `twice` what is used there only: tiles, which would be alive before the branch, and what is made
-  /// of loads, for which threads would wait there.
+  /// Moves operations that only `twice` uses from `b` to it: tiles, which would be live across the branch, and values
+  /// computed from loads, for which threads would wait before the branch.
   static void takeOperands(Block &b, std::vector<Op *> &twice, std::span<Op *const> rest) {
     std::unordered_set<const Value *> loaded;
     for (const Op *op : b.ops)
@@ -246,7 +245,7 @@ private:
   void writeWithout(std::span<Op *const> ops, std::span<Value *const> results,
                     const std::unordered_map<const Value *, Value *> &wholes, Block &to) {
     Cloner copy(m_);
-    std::unordered_set<const Value *> on; // masks, and what is made of them
+    std::unordered_set<const Value *> on; // masks that are on everywhere, and values made of them
     for (const auto &[mask, whole] : wholes)
       on.insert(mask);
     b_.setBlock(&to);
@@ -286,7 +285,7 @@ private:
 
 void dropWholeMasks(Module &m, const TargetInfo &target, const Options &options) {
   Block &b = *m.kernel()->block();
-  // CTAs of a cluster would take different sides; what has dots has registers for nothing else.
+  // CTAs of a cluster would take different sides; kernels with dots have no registers left.
   if (options.numCtas == 1 &&
       !anyOp(b, [](const Op &op) { return op.kind == OpKind::Dot || op.kind == OpKind::Partitions; }))
     if (MaskDropper(m, target, options).run(b, false))

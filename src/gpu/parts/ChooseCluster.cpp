@@ -25,7 +25,7 @@ namespace {
 /// Of all rows, those with most elements.
 struct Moved {
   int64_t elements = 0;
-  int64_t own = 0, stored = 0; // bytes that a program loads of such rows at places of its own, and stores
+  int64_t own = 0, stored = 0; // bytes of such rows that a program loads from its own addresses, and stores
   int64_t late = 0;            // 32-bit words that it loads after the last reduction
   bool isNarrow = false;       // it loads elements of less than 32 bits
 };
@@ -59,13 +59,13 @@ public:
 
 private:
   Moved moved_;
-  ProgramDependence depends_; // what other programs load, too, comes from the L2 cache: weights
+  ProgramDependence depends_; // data that other programs load, too (weights), comes from the L2 cache
 };
 
-/// What a multiprocessor has under way of rows, if so many CTAs share a program.
+/// The rows that a multiprocessor has in flight if a given number of CTAs share a program.
 struct Share {
   int64_t blocks = 1;
-  double bytes = 0; // worth as much as so many in several blocks without spills
+  double bytes = 0; // equivalent bytes in several blocks without spills
 };
 
 class Shares {
@@ -77,16 +77,16 @@ public:
         packed_(moved.isNarrow ? heldRows(kernel, threads, Widened::Again).words : held),
         late_(moved.late * 3 / (4 * threads_)), moved_(moved), limits_(limits) {}
 
-  /// What memory needs to be busy: where half of what is moved is stored, half of it.
+  /// The bytes in flight that keep memory busy: half of `inFlight` where half of the moved bytes are stores.
   double wanted() const {
     return static_cast<double>(limits_.inFlight) * static_cast<double>(moved_.own) /
            static_cast<double>(moved_.own + moved_.stored);
   }
 
-  /// Registers that are missing in each thread.
+  /// The number of registers that each thread lacks.
   int64_t missing(int64_t ctas) const {
     const int64_t words = (held_ + late_) / ctas, beside = besideRows + (moved_.isNarrow ? limits_.overhead : 0);
-    // In one CTA the assembler widens again what it has packed, where that leaves it room; not across the waits of a
+    // In one CTA the assembler packs rows and widens them again, if they fit then; it does not across the waits of a
     // cluster.
     if (const int64_t packed = packed_ + late_ + beside - limit_; ctas == 1 && packed <= limits_.overhead)
       return std::max<int64_t>(0, packed);
@@ -104,7 +104,7 @@ public:
   }
 
 private:
-  /// Registers of a thread that holds that many words of rows.
+  /// The registers of a thread that holds `words` words of rows.
   int64_t need(int64_t words) const {
     const int64_t widened = words > limits_.overhead ? words * 2 / 5 + 8 : 0;
     return words + (moved_.isNarrow ? std::max<int64_t>(limits_.overhead, widened) : limits_.overhead);
@@ -116,17 +116,17 @@ private:
   const ClusterLimits &limits_;
 };
 
-/// Rows in shared memory: the cluster with enough of them under way, the smallest; else that with most. Bytes 0: they
-/// cannot be there.
+/// Rows in shared memory: the smallest cluster with enough of them in flight; else the one with the most. Bytes 0: the
+/// rows cannot be staged.
 struct Staged {
   unsigned ctas = 1;
   double bytes = 0;
-  std::unique_ptr<Module> part; // null: the module as it is
+  std::unique_ptr<Module> part; // null: the module is unchanged
 };
 
 Staged stagedShare(const Module &module, const TargetInfo &target, const Options &options, unsigned most,
                    const Moved &moved, double wanted, const ClusterLimits &limits) {
-  constexpr uint64_t scratch = 2048; // of reductions, and what a block takes beside its own
+  constexpr uint64_t scratch = 2048; // of reductions, and the overhead of a block
   const unsigned threads = target.lanes() * options.numWarps;
   const uint64_t all = target.sharedLimit() + 1024;
   Staged best;
@@ -192,11 +192,11 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     std::unique_ptr<Module> part = partitionCluster(module, forced);
     return part ? ClusterChoice{forced, std::move(part)} : ClusterChoice{};
   }
-  // Weights that can be loaded late do not decide: they are, once rows want their registers.
+  // Weights that can be loaded late do not count: delay-loads sinks them where rows need their registers.
   std::unique_ptr<Module> delayed = delayedLoads(module, threads);
   kernel = (delayed ? *delayed : module).kernel();
   const HeldRows held = heldRows(*kernel, threads);
-  // Several rows of a program go one after the other, where there is no room for all of them (SplitTiles.h).
+  // A program with several rows works on one after the other where there is no room for all of them (SplitTiles.h).
   if (!held.reduction || held.reduction->operands[0]->type.numel() !=
                              held.reduction->operands[0]->type.shape[static_cast<unsigned>(held.reduction->axis())])
     return {};
@@ -217,7 +217,7 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     if (elements < limits.elements || (moved.own + moved.stored) / (int64_t{threads} * n) < limits.bytes)
       break;
     const Share s = shares.of(n);
-    // Of two clusters the larger has more blocks, which hide more of each other's waits.
+    // The larger of two clusters has more blocks, which hide more of each other's latency.
     const double least = ctas == 1 || s.blocks == best.blocks ? best.bytes : limits.almost * best.bytes;
     if ((s.blocks >= 2 || lacks) && shares.missing(n) <= limits.left &&
         (ctas == 1 ? s.bytes > least : s.bytes >= least))
@@ -225,11 +225,11 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     if (ctas > 1 && elements <= limits.enough && best.bytes >= shares.wanted())
       break;
   }
-  // Narrow elements take half as much there as in registers. Weights and biases that are loaded after the reductions
-  // are waited for there, and all at once, which takes the registers that are won: where they are as long as what is
-  // read of rows they go to shared memory, too, before the reductions.
+  // Narrow elements take half as much shared memory as registers. Waiting for weights and biases that are loaded after
+  // the reductions, all at once, takes the registers that staging saves. If they have as many bytes as the loaded rows,
+  // they are staged in shared memory, too, before the reductions.
   if (moved.isNarrow) {
-    const int64_t late = 4 * moved.late; // bytes, if they were of 32 bits
+    const int64_t late = 4 * moved.late; // bytes if widened to 32 bits
     std::unique_ptr<Module> advanced = late >= moved.own ? advancedLoads(module, threads) : nullptr;
     const auto choose = [&](std::unique_ptr<Module> &as, double least) -> std::optional<ClusterChoice> {
       Staged staged = stagedShare(as ? *as : module, target, options, most, moved, shares.wanted(), limits);
@@ -249,7 +249,7 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
       return std::move(*choice);
   }
   std::unique_ptr<Module> part = ctas > 1 ? partitionCluster(module, ctas) : nullptr;
-  // What stays whole would be held, and computed, by all of them.
+  // All CTAs would hold, and compute, the replicated tensors.
   if (part && heldRows(*part->kernel(), threads).words > held.words / ctas + held.words / 16)
     part = nullptr;
   if (remarks && part)

@@ -1,16 +1,16 @@
-// Which programs of one CTA (num_ctas = 1) are compiled for a cluster, or have their rows in shared memory: those that
-// hold rows which the registers of one CTA are too few for.
+// Chooses which kernels of one CTA (num_ctas = 1) to compile for a cluster, or with their rows in shared memory:
+// kernels with rows for which one CTA has too few registers.
 //
 // A row that is reduced and then used again stays in registers meanwhile (softmax, norms, cross entropy in one block).
-// Where it takes half of a multiprocessor's registers and more, one CTA runs there alone, and nothing is under way
-// while it reduces; where it has no room at all it is spilled, or read again by the loops of split-tiles. The CTAs of a
-// cluster hold a part of the row each and send each other partial results (PartitionCluster.h, shared/MemoryOrder.h),
-// so that several programs share a multiprocessor.
+// A row that takes at least half of a multiprocessor's registers leaves room for only one CTA, so no loads are in
+// flight while it reduces. A row that does not fit at all is spilled, or read again by the loops of split-tiles. Each
+// CTA of a cluster holds a part of the row, and the CTAs send each other partial results (PartitionCluster.h,
+// shared/MemoryOrder.h), so that several programs share a multiprocessor.
 //
-// The rule counts bytes of rows that are under way on a multiprocessor, up to what memory has a use for (Little's law):
-// 128 KiB where rows are only read, half of that where as much is stored. It was fitted to 150 kernels (softmax, log
-// softmax, cross entropy, layer and RMS norm of 32768 to 262144 columns, bf16 and fp32, 4 to 32 warps), each in one CTA
-// and in clusters, on an H200 on 2026-11-29 (docs/performance-history.md):
+// The heuristic counts bytes of rows in flight on a multiprocessor, up to the number that keeps memory busy (Little's
+// law): 128 KiB where rows are only read, half of that where as many bytes are stored. It was fitted to 150 kernels
+// (softmax, log softmax, cross entropy, layer and RMS norm of 32768 to 262144 columns, bf16 and fp32, 4 to 32 warps),
+// each in one CTA and in clusters, on an H200 on 2026-11-29 (docs/performance-history.md):
 //   bytes       layer norm bf16: 32 KB in one, two or four CTAs 2277-2410 GB/s, 40 KB 2690, 48 KB 2840-3067, 64 KB 2976-3080
 //   a lone CTA  log softmax bf16 of 32768 columns: 64 KB in one 3152, in two 3441; softmax fp32 128 KB 3931 and 4006
 //   read only   cross entropy bf16: 128 KB of two CTAs alone 2301, 80 KB of a cluster's ten 2115; of 65536 columns 128 KB of one 2122, 64 KB of a cluster's two 1994
@@ -33,46 +33,48 @@ namespace tegula::gpu {
 constexpr unsigned portableCluster = 8; // CUDA C++ Programming Guide, "Thread Block Clusters"
 
 struct ClusterLimits {
-  /// Registers of a thread beside a part, at least: of chains that are kept short
+  /// The fewest registers of a thread beside its part of the row, for short dependence chains
   /// (targets/nvidia/occupancy/Occupancy.h). Packed elements are widened while their row is computed, which takes two
-  /// fifths of its words more.
+  /// fifths more words than the row.
   unsigned overhead = 16;
-  /// Elements of a part in a thread, and bytes that it loads and stores, at least: below that exchanges take longer
-  /// than what they are for.
+  /// The fewest elements of a part in a thread, and the fewest bytes that it loads and stores: below these, exchanges
+  /// take longer than the work on the part.
   unsigned elements = 16, bytes = 64;
-  /// Elements that are enough: larger clusters are not faster.
+  /// Elements of a thread below which larger clusters are not faster.
   unsigned enough = 32;
-  /// Bytes under way that keep a multiprocessor's share of the memory busy, loads and stores together.
+  /// Bytes in flight that keep a multiprocessor's share of the memory bandwidth busy, loads and stores together.
   int64_t inFlight = 128 << 10;
-  /// What a byte of a multiprocessor's only block is worth, as nothing is loaded while it computes; one of a row that
-  /// loops, or many spills, read again; one of the fewer bytes of a larger cluster.
+  /// Weights of bytes in flight: of the only block of a multiprocessor (`alone`), as nothing is loaded while it
+  /// computes; of a row that loops, or many spills, read again (`again`); of the best choice so far, against a larger
+  /// cluster with more blocks (`almost`).
   double alone = 0.8, again = 0.5, almost = 0.9;
-  /// Registers of a thread whose rows are in shared memory; elements of them at most (code is as long); and bytes under
-  /// way that are enough, of those that keep memory busy: blocks that compute have all of their rows there.
+  /// For rows in shared memory: registers of a thread; the most elements of a thread (code size grows with them); and
+  /// the bytes in flight that are enough, as a factor of those that keep memory busy, as blocks that compute hold all
+  /// of their rows there.
   unsigned staged = 40, stagedElements = 128;
   double stagedEnough = 1.5;
-  /// Registers that are missing in each thread of one CTA, from which on a cluster is worth it even where one of its
-  /// CTAs fills a multiprocessor,
+  /// From this number of missing registers in each thread of one CTA, a cluster pays even if one of its CTAs fills a
+  /// multiprocessor,
   unsigned missing = 64;
-  /// if no more are missing there.
+  /// provided that at most this number are missing in its threads.
   unsigned left = 72;
 };
 
-/// Does the operation behave the same whether one CTA or several run the program, and has its part been measured? False
-/// for loops.
+/// Does the operation behave the same whether one CTA or several run the program, and have parts of it been measured?
+/// False for loops.
 bool isAlikeInClusters(const ir::Op &op);
 
 struct ClusterChoice {
   unsigned ctas = 1;
-  std::unique_ptr<ir::Module> part; // of one CTA; null: the module as it is
+  std::unique_ptr<ir::Module> part; // the module of one CTA; null: the module is unchanged
   bool stagesRows = false;          // rows are to stay in shared memory (StageRows.h)
 };
 
-/// The cluster for a kernel of tile IR whose options ask for one CTA: that with most bytes under way, of equal ones the
-/// largest. Not for kernels that can notice: that wait for other programs or change what those read in an order
-/// (atomics, volatile loads, `while`), ask where or how many they are (smid, clock, num_programs), print, assert, or
-/// run assembly with effects; nor for dots, scans and descriptors, whose tiles other passes place, nor for reductions
-/// in loops, where exchanges have not been measured. A remark says what was chosen and why.
+/// The cluster for a kernel of tile IR whose options request one CTA: the one with the most bytes in flight, and among
+/// equals the largest. Not for kernels that can observe it: kernels that wait for other programs or write in an order
+/// that others observe (atomics, volatile loads, `while`), read their position or number (smid, clock, num_programs),
+/// print, assert, or run assembly with effects. Nor for dots, scans and descriptors, whose tiles other passes place,
+/// nor for reductions in loops, where exchanges have not been measured. A remark reports the choice and the reason.
 ClusterChoice chooseCluster(const ir::Module &module, const TargetInfo &target, const Options &options,
                             DiagEngine *remarks = nullptr, const ClusterLimits &limits = {});
 

@@ -48,7 +48,7 @@ std::optional<int> ClusterParts::axisBehind(const Op &op, int axis, int64_t part
   case OpKind::Permute:
     return static_cast<int>(op.perm()[d]);
   default: {
-    // Parts are the same if the axes begin at the same place of the row-major index.
+    // Parts are the same if the axes begin at the same position of the row-major index.
     int64_t outer = 1, before = 1;
     for (unsigned k = 0; k < d; ++k)
       outer *= to.shape[k];
@@ -125,7 +125,7 @@ void ClusterParts::block(const Op &op, unsigned n, std::string why) {
 }
 
 void ClusterParts::blockOperand(const Op &op, const Value *operand, unsigned axis, const char *why) {
-  // A node of its own ties what the operand is made from.
+  // A separate node ties the values from which the operand is made.
   unsigned n = static_cast<unsigned>(nodes_.size());
   nodes_.push_back({nullptr, axis, operand->type.shape[axis], n});
   groups_.emplace_back();
@@ -203,7 +203,7 @@ void ClusterParts::visit(const Op &op) {
     }
     return;
   case OpKind::Reshape: {
-    // Axes of which no axis of the result has the parts.
+    // Axes whose parts are not parts of any axis of the result.
     std::vector<bool> isKept(op.operands[0]->type.shape.rank());
     for (unsigned d = 0; d < op.result()->type.shape.rank(); ++d)
       if (std::optional<int> behind = axisBehind(op, static_cast<int>(d)); behind && *behind != whole)
@@ -220,7 +220,7 @@ void ClusterParts::visit(const Op &op) {
     return;
   const Value *r = op.result();
   bool isAtomic = op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas, isLoad = op.kind == OpKind::Load;
-  if (!isAtomic && !isLoad && !op.has(traits::Elementwise)) { // one that is not named above
+  if (!isAtomic && !isLoad && !op.has(traits::Elementwise)) { // an operation not handled above
     for (const Value *v : op.operands)
       for (unsigned d = 0; d < v->type.shape.rank(); ++d)
         blockOperand(op, v, d, "nobody knows what a part of it is");
@@ -233,7 +233,7 @@ void ClusterParts::visit(const Op &op) {
     (isAtomic ? stores_ : others_).push_back({&op, r, &r->type});
 }
 
-/// Every CTA does its iterations on whole tensors, also on those from before the loop.
+/// Every CTA executes its iterations on whole tensors, also on tensors from before the loop.
 void ClusterParts::visitSplit(const Op &loop) {
   auto isWhole = [&](const Op &op, const Value *v) {
     for (unsigned d = 0; d < v->type.shape.rank(); ++d)
@@ -265,7 +265,7 @@ void ClusterParts::visitDot(const Op &op) {
   }
   tie(op, a, m, node(r, r->type, m));
   tie(op, b, n, node(r, r->type, n));
-  constexpr int64_t least = 16; // of the tensor cores' instructions
+  constexpr int64_t least = 16; // rows or columns of a tensor core instruction
   atLeast(op, node(r, r->type, m), least);
   atLeast(op, node(r, r->type, n), least);
   unsigned k = node(&op, a->type, n); // the contraction
@@ -282,7 +282,7 @@ const Op *sharedLoopOf(const Value *v) {
   return v->def && v->def->kind == OpKind::For && v->def->splitParts() ? v->def : nullptr;
 }
 
-/// May it be computed by elements of what such a loop has summed up? A reduction of that is a number as others.
+/// May `v` be computed element by element from sums of such a loop? (A reduction of these is an ordinary number.)
 bool isMadeOfLanes(const Value *v, unsigned depth = 0) {
   constexpr unsigned deepest = 8;
   return sharedLoopOf(v) || depth > deepest ||
@@ -290,8 +290,8 @@ bool isMadeOfLanes(const Value *v, unsigned depth = 0) {
           std::ranges::any_of(v->def->operands, [&](const Value *o) { return isMadeOfLanes(o, depth + 1); }));
 }
 
-/// total * exp(factor * (top - all)) for a maximum and a sum of a loop, and the same `all` for all elements of a row;
-/// of -inf everywhere the difference may be 0.
+/// The loop of total * exp(factor * (top - all)), where `top` is a maximum and `total` a sum of the loop, and `all` is
+/// the same for all elements of a row; null for other values. If `all` is -inf, the difference may be 0 instead.
 const Op *loopOfScaled(const Value *v) {
   const Op *product = v->def;
   if (!product || product->kind != OpKind::FMul)
@@ -333,7 +333,7 @@ bool ClusterParts::addsOwn(const Op &reduce) const {
     return sharedLoopOf(reduce.operands[0]);
   if (reduce.kind != OpKind::Reduce || reduce.operands.size() != 1 || reduce.result()->type.numel() != 1)
     return false;
-  // CTAs cannot exchange numbers in a loop that each runs as often as its part wants.
+  // CTAs cannot exchange numbers in a loop whose trip count differs between CTAs.
   const Op *loop = sharedLoopOf(reduce.operands[0]);
   if (!loop) {
     const Op *of = onlyOperation(reduce) == OpKind::FAdd ? loopOfScaled(reduce.operands[0]) : nullptr;
@@ -411,7 +411,7 @@ void ClusterParts::visitDescriptor(const Op &op) {
   (isLoad ? others_ : stores_).push_back({&op, entity, &t});
 }
 
-/// Values that meet at the border of a region are split alike.
+/// Values that become each other at the boundary of a region are split alike.
 void ClusterParts::visitControl(const Op &op) {
   auto meet = [&](const Value *v, std::initializer_list<const Value *> others) {
     for (unsigned d = 0; d < v->type.shape.rank(); ++d)
@@ -463,7 +463,7 @@ bool ClusterParts::trySplit(unsigned n, const Work &w) {
   return any_ = g.isSplit = true;
 }
 
-/// Rows while the part fills a warpgroup's instruction, else columns, else rows.
+/// Splits rows while the part fills a warpgroup's instruction, else columns, else rows.
 void ClusterParts::splitDot(const Work &w) {
   if (ofEntity(w.entity) != whole)
     return;
@@ -495,7 +495,7 @@ void ClusterParts::report(const Op &obstacle, const char *work, const std::strin
   diag.report(diag::notShared, userLocation(module_, obstacle), ctas_, work, info(obstacle.kind).name, why);
 }
 
-/// The first axis that something keeps whole; work in one piece is not worth a word.
+/// Reports the obstacle of the first axis that has one; work that is not split without an obstacle gets no remark.
 void ClusterParts::remark(const Work &w, DiagEngine &diag) {
   if (w.type->isScalar() || ofEntity(w.entity) != whole)
     return;
@@ -508,7 +508,8 @@ void ClusterParts::remark(const Work &w, DiagEngine &diag) {
   }
 }
 
-/// Copies of a program that read memory which others write may not read the same.
+/// A load whose value may differ between the CTAs of a program because other programs write the memory; null if there
+/// is none.
 static const Op *mayWait(const Block &b, bool inWhile) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::Load && (inWhile || op->isVolatile() || op->cache() == ".cv"))
@@ -528,7 +529,7 @@ ClusterParts::ClusterParts(const Module &m, unsigned ctas, DiagEngine *remarks) 
     return;
   }
   visit(*f.block());
-  // A launch has room for 16 tensor maps (runtime/TensorMaps.h); whole blocks, parts, and what is multicast want
+  // A launch has room for 16 tensor maps (runtime/TensorMaps.h); whole blocks, parts and multicast blocks need
   // different ones.
   constexpr size_t mostBlocks = 8;
   if (blocks_.size() > mostBlocks) {

@@ -1,16 +1,16 @@
-// How the CTAs of a cluster share the work of one program: which tensors of a kernel are split, and along which axis,
-// so that CTA r has the r-th of equal contiguous parts. Everything else is whole: all CTAs compute it.
+// Decides how the CTAs of a cluster share the work of one program: which tensors of a kernel are partitioned, and along
+// which axis, so that CTA r has the r-th of equal contiguous parts. All other tensors are whole (replicated): every CTA
+// computes them.
 //
-// An operation ties axes of its operands and results together: both sides of an addition are split alike, rows of a
-// dot's A are rows of its result. Axes that are tied form a group, and a group is split as one. So any set of groups is
+// An operation ties axes of its operands and results: both operands of an addition are partitioned alike, and the rows
+// of a dot's A are the rows of its result. Tied axes form a group, which is split as a whole. So any set of groups is
 // consistent as long as no tensor is split twice. An obstacle (a scan along the axis, a dot's contraction) keeps a
-// group whole. Ranges, splats and what is computed from them alone tie nothing:
-// they are made in whatever part a user wants (isFree). A reduction along a split axis is none either: partial results
-// are exchanged.
+// group whole. Ranges, splats and values computed only from these tie nothing: each user gets the part it needs
+// (isFree). A reduction along a split axis is no obstacle: partial results are exchanged.
 //
-// Which groups: those of dots first (rows, while 64 are left; else columns; else rows down to 16), then those of stores
-// (an axis along which nothing is reduced; the longest), then what is left of reductions and loads. This is the
-// propagation of GSPMD (arXiv:2105.04663) with groups instead of a fixed point.
+// The order of choice: first groups of dots (rows, while a part has at least 64; else columns; else rows down to 16),
+// then groups of stores (first axes along which nothing is reduced; then the longest), then the remaining reductions
+// and loads. This is the propagation of GSPMD (arXiv:2105.04663) with groups instead of a fixed point.
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"
@@ -24,30 +24,30 @@ class ClusterParts {
 public:
   static constexpr int whole = -1;
 
-  /// `remarks`, if given, is told which dots and stores every CTA does, and which operation is to blame.
+  /// `remarks`, if given, receives the dots and stores that every CTA repeats, and the operation that prevents the
+  /// split.
   ClusterParts(const ir::Module &m, unsigned ctas, DiagEngine *remarks);
 
-  /// Is anything split? Iterations are, too: tensors of such a loop (`split`) are whole, and its sums split as their
-  /// users want them.
+  /// Is anything split? Iterations of a loop count, too (`split`): the tensors of such a loop are whole, and its sums
+  /// are split as their users need.
   bool any() const { return any_; }
-  /// The axis along which a value is split, or `whole`. Not of free values and of those that only rename coordinates
-  /// (sourceOf).
+  /// The axis along which a value is split, or `whole`. Not for free values and results of view operations.
   int of(const ir::Value *v) const { return ofEntity(v); }
-  /// The axis along which the operation's work is split: of its result, or of its operands (stores, reductions,
-  /// histogram).
+  /// The axis along which the work of the operation is split: an axis of its result, or of its operands (stores,
+  /// reductions, histogram).
   int of(const ir::Op &op) const;
 
-  /// Is it a reduction to a number of what a loop whose iterations are shared has summed up, in the same way? Each CTA
-  /// reduces its own sums then, and numbers are exchanged. Also of maxima by elements, and of the sums relative to them
-  /// once they are scaled for one maximum: sum(total * exp(top - max(top))).
+  /// Does `reduce` reduce to a number the sums of a loop whose iterations are shared, with the same combiner? Then each
+  /// CTA reduces its own sums, and only numbers are exchanged. Also true of element-wise maxima, and of the sums
+  /// relative to them after they are scaled to one maximum: sum(total * exp(top - max(top))).
   bool addsOwn(const ir::Op &reduce) const;
-  /// Is it such a sum, or what is computed of one on its way into a reduction?
+  /// Is `v` such a sum, or computed from one on its way into a reduction?
   bool isOfOwn(const ir::Value *v) const;
 
-  /// A tensor whose parts can be computed from nothing.
+  /// Is `v` a tensor whose parts can be rematerialized from ranges and scalars alone?
   bool isFree(const ir::Value *v) const;
-  /// For operations that rename coordinates: the axis of the operand that the parts of result axis `axis` are parts of;
-  /// `whole` if all parts are made of the whole operand; nothing if parts of the result are no parts of the operand.
+  /// For view operations: the axis of the operand whose parts are the parts of result axis `axis`; `whole` if each part
+  /// needs the whole operand; nullopt if parts of the result are not parts of the operand.
   std::optional<int> axisBehind(const ir::Op &op, int axis) const { return axisBehind(op, axis, ctas_); }
   /// The same for any number of parts.
   static std::optional<int> axisBehind(const ir::Op &op, int axis, int64_t parts);
@@ -65,7 +65,7 @@ private:
     std::string why;
     bool isReduced = false, isSplit = false;
   };
-  /// Work that is worth splitting.
+  /// An operation whose work is worth splitting.
   struct Work {
     const ir::Op *op;
     const void *entity;
@@ -108,7 +108,7 @@ private:
   std::unordered_map<const void *, int> split_;
   mutable std::unordered_map<const ir::Value *, bool> free_;
   std::vector<Work> dots_, stores_, others_;
-  // obstacles that were told; accesses through descriptors, one of each kind
+  // obstacles already reported; accesses through descriptors, one of each kind
   std::vector<const ir::Op *> blamed_, blocks_;
 };
 

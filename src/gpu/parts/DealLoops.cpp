@@ -45,7 +45,7 @@ private:
     Value *from = loop.operands[0], *to = loop.operands[1], *step = loop.operands[2];
     const Type t = from->type;
     auto number = [&](int64_t n) { return b_.constInt(t, n); };
-    // As unsigned numbers: the distance of any two bounds is one.
+    // Unsigned: the distance of any two bounds fits.
     Value *distance = loop.reverse() ? b_.binary(OpKind::Sub, from, to) : b_.binary(OpKind::Sub, to, from);
     Value *runs = b_.cmp(loop.reverse() ? CmpPred::Sgt : CmpPred::Slt, from, to);
     Value *trips = b_.select(
@@ -56,7 +56,7 @@ private:
     Value *isFirst = b_.cmp(CmpPred::Eq, rank, b_.constI32(0));
     Value *first =
         t.elem == Elem::I32 ? rank : b_.cast(t.elem == Elem::I64 ? OpKind::ZExt : OpKind::Trunc, rank, t.elem);
-    // As for loops that are not split, it is taken that a step beyond the end is still a number of this type.
+    // As for other loops, one step beyond the end is assumed not to overflow.
     loop.operands[0] = b_.binary(loop.reverse() ? OpKind::Sub : OpKind::Add, from, b_.binary(OpKind::Mul, first, step));
     loop.operands[2] = b_.binary(OpKind::Mul, step, number(parts_));
     for (size_t i = 0; i < roles.size(); ++i) {
@@ -66,23 +66,23 @@ private:
         b_.setBlock(&front);
         init = moved(loop, roles[i], start, first);
         b_.setBlock(&behind);
-        Value *all = moved(loop, roles[i], start, trips); // by steps as they were
+        Value *all = moved(loop, roles[i], start, trips); // by the original steps
         replaceUses(kernel, loop.results[i], all, at + 1);
         widen(loop, roles[i], i, front);
       } else if (roles[i].startsOnce) {
         b_.setBlock(&front);
         init = startOfSum(start, isFirst);
       } else if (roles[i].isFirst) {
-        const_cast<Op *>(roles[i].isFirst)->operands[1] = loop.operands[0]; // of this CTA
+        const_cast<Op *>(roles[i].isFirst)->operands[1] = loop.operands[0]; // the first iteration of this CTA
       } else if (roles[i].kind == CarriedRole::Kind::Top && !roles[i].isGuarded) {
         beginFinite(loop, i, roles, runs, front, behind, kernel, at);
       }
     }
   }
 
-  /// A part of a row may have no elements but -inf where the row has others: its maximum begins with the least number
-  /// instead of -inf, as exp(-inf - -inf) would be NaN where nothing guards it. What the row's are together is put
-  /// right after the loop: -inf and NaN of rows without another element, -inf and 0 of those of no iteration.
+  /// A part of a row may have only elements of -inf where the row has others. So its maximum begins with the least
+  /// finite number instead of -inf, as exp(-inf - -inf) would be NaN where nothing guards it. The row's results are
+  /// corrected after the loop: -inf and NaN for rows with no other element, -inf and 0 for rows with no iteration.
   void beginFinite(Op &loop, size_t top, const std::vector<CarriedRole> &roles, Value *runs, Block &front,
                    Block &behind, Block &kernel, size_t at) {
     Value *&start = loop.operands[3 + top];
@@ -116,11 +116,11 @@ private:
     return b_.select(b_.splat(isFirst, t.shape), start, zero);
   }
 
-  /// A step of the loop's: `parts` steps as they were. What uses the value between two steps still finds the one before
-  /// its own.
+  /// Makes a step of the loop `parts` original steps. Users of the value between two steps still get the value before
+  /// their own step.
   void widen(Op &loop, const CarriedRole &role, size_t i, Block &front) {
     Block &body = *loop.region(0);
-    bool isAlone = true; // the additions only follow each other
+    bool isAlone = true; // the additions form a chain
     for (const Op *step : role.steps)
       isAlone &= usesOf(step->result(), body) == 1;
     if (isAlone) {
@@ -154,7 +154,7 @@ private:
     return n;
   }
 
-  /// So many times a number that the loop does not change; offsets of pointers in 64 bits.
+  /// A multiple of a loop-invariant number; offsets of pointers in 64 bits.
   Value *times(Value *by, bool isOffset, int64_t n) {
     const Type t = isOffset ? Type(by->type.withElem(Elem::I64)) : by->type;
     if (std::optional<int64_t> c = constantInt(by))
@@ -166,8 +166,7 @@ private:
     return b_.binary(OpKind::Mul, by, b_.constInt(t, n));
   }
 
-  /// `start` after that many iterations. Offsets of pointers in 64 bits, as they would have been added one after the
-  /// other.
+  /// `start` after a given number of iterations. Offsets of pointers are in 64 bits, as if they were added one by one.
   Value *moved(const Op &loop, const CarriedRole &role, Value *start, Value *times) {
     for (const Op *step : role.steps) {
       Value *by = step->operands[addedOperand(*step, loop)];

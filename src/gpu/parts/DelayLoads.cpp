@@ -18,7 +18,7 @@ using namespace ir;
 
 namespace {
 
-/// What a load may not move across, or whose rows nobody counts.
+/// Is the operation one that a load may not move across, or whose rows are not counted?
 bool isObstacle(const Op &op) {
   switch (op.kind) {
   case OpKind::Load:
@@ -30,7 +30,7 @@ bool isObstacle(const Op &op) {
   }
 }
 
-/// What a kernel loads for many threads from memory that it never writes.
+/// Finds loads of tensors with at least a given number of elements from memory that the kernel never writes.
 class OnlyRead {
 public:
   OnlyRead(const Block &kernel, int64_t elements) : elements_(elements) {
@@ -82,7 +82,7 @@ public:
   }
 
 private:
-  /// Position in the kernel's block of an operation of it, or of a region in it.
+  /// The position in the kernel's block of `op`, or of the operation of the block that contains it.
   size_t positionOf(const Op *op) const {
     while (op->parent != &block_)
       op = op->parent->parent->op;
@@ -90,7 +90,7 @@ private:
   }
 
   void visit(Op &load) {
-    // With it goes what renames or widens it for one user alone.
+    // View operations and widenings with one user move with the load.
     std::vector<Op *> chain{&load};
     while (Op *next = users_.only(chain.back()->result())) {
       if (next->parent != &block_ || !(renames(next->kind) || next->kind == OpKind::FpExt))
@@ -120,7 +120,8 @@ private:
   std::unordered_set<const Op *> moved_;
 };
 
-/// Loads after the first reduction, and what their addresses and masks are computed from there, move before it.
+/// Moves loads after the first reduction to before it, with the operations there that compute their addresses and
+/// masks.
 class Advance {
 public:
   Advance(Module &m, unsigned threads) : block_(*m.kernel()->block()), onlyRead_(block_, threads) {}
@@ -143,7 +144,8 @@ public:
   }
 
 private:
-  /// Adds `op` after what it needs of what stands after the reduction.
+  /// Appends `op` to `chain`, after the operations behind the reduction that it depends on. False if one of them cannot
+  /// move.
   bool canMove(Op &op, std::vector<Op *> &chain) {
     for (const Value *v : op.operands)
       if (v->def && behind_.contains(v->def) && std::ranges::find(chain, v->def) == chain.end())

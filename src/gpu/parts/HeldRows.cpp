@@ -13,7 +13,7 @@ using namespace ir;
 
 namespace {
 
-/// Of a kernel without loops.
+/// Live ranges of the rows of a kernel without loops.
 class Rows {
 public:
   Rows(unsigned threads, Widened widened) : threads_(threads), widened_(widened) {}
@@ -39,14 +39,14 @@ private:
     size_t begin = 0, end = 0; // positions of the definition and of the last use
   };
 
-  /// Has no registers of its own: other coordinates of its operand, or widened where it is used, by sink-widening for
-  /// one user alone.
+  /// Does `v` have no registers of its own? It is a view of its operand, or widened where it is used: sink-widening
+  /// does that for one user.
   bool isView(const Value *v) const {
     return v->def &&
            (renames(v->def->kind) || (v->def->kind == OpKind::FpExt && (widened_ == Widened::Again || users_.only(v))));
   }
 
-  /// The value whose registers are read.
+  /// The value whose registers hold `v`.
   const Value *held(const Value *v) const {
     while (isView(v))
       v = v->def->operands[0];
@@ -83,7 +83,7 @@ private:
   size_t next_ = 0;
   std::vector<std::pair<const Op *, size_t>> reductions_;
   std::unordered_map<const Value *, Life> lives_;
-  MadeOfScalars isMadeOfScalars_; // computed again where it is used
+  MadeOfScalars isMadeOfScalars_; // rematerialized where it is used
 };
 
 } // namespace

@@ -1,5 +1,5 @@
-// See LaneLoops.h. The proof follows one element whose m is false through the body and the next test, by names: of what
-// the first test passed on.
+// See LaneLoops.h. The proof symbolically follows one element whose m is false through the body and the next test, in
+// terms of the values that the first test passed on.
 #include "gpu/parts/LaneLoops.h"
 #include <algorithm>
 #include <optional>
@@ -14,7 +14,7 @@ namespace {
 
 bool isElementwise(const Op &op) { return op.has(traits::Elementwise) && op.has(traits::Pure) && op.regions.empty(); }
 
-/// The tile that a scalar is whether any element of is; null if it is something else.
+/// The tile of which the scalar `v` is the reduction by `or`; null if `v` is something else.
 const Value *anyOf(const Value *v) {
   const Op *reduce = v->def;
   if (!reduce || reduce->kind != OpKind::Reduce || reduce->results.size() != 1 || !v->type.isScalar() ||
@@ -31,8 +31,8 @@ const Value *anyOf(const Value *v) {
   return flat->def && flat->def->kind == OpKind::Reshape ? flat->def->operands[0] : flat;
 }
 
-/// A value of one element: what `value` is in the round `when`. Values from outside and of the first test are of round
-/// 0. No value: false.
+/// The symbolic value of one element: that of `value` in round `when`. Values from outside and of the first test have
+/// round 0. A null value stands for false.
 struct Name {
   const Value *value;
   int when;
@@ -40,7 +40,7 @@ struct Name {
 };
 constexpr Name no{nullptr, 0};
 
-/// What the values of a block are for an element that is over.
+/// The symbolic values of a block for a finished element.
 class OneElement {
 public:
   void set(const Value *v, Name name) { names_[v] = name; }
@@ -48,8 +48,8 @@ public:
     auto it = names_.find(v);
     return it == names_.end() ? Name{v, 0} : it->second;
   }
-  /// Names what the block computes in round `when`. What comes of the same operands as in the round of `before` is the
-  /// same.
+  /// Names the values that the block computes in round `when`. An operation with the same operands as in the round of
+  /// `before` has the same results.
   void follow(const Block &b, int when, const OneElement *before) {
     for (const Op *op : b.ops) {
       bool isSame =
@@ -80,8 +80,8 @@ bool usesIn(const Block &b, const Value *v) {
   });
 }
 
-/// Where `mask` is false, do the values that the test passes on stay as they are? Those that nobody sees after the loop
-/// need not.
+/// Where `mask` is false, do the values that the test passes on stay unchanged? Values without users after the loop may
+/// change.
 bool staysWhereOver(const Op &loop, const Value *mask) {
   const Block &test = *loop.region(0), &body = *loop.region(1);
   std::span<Value *const> passed = std::span(test.terminator()->operands).subspan(1),
@@ -122,7 +122,7 @@ public:
 private:
   bool isTile(const Value *v) const { return v->type.isTensor() && v->type.shape == shape_; }
 
-  /// `condition`: the terminator that may see the one reduction.
+  /// `condition`: the terminator that may use the one reduction.
   bool block(const Block &b, const Op *condition) {
     for (const Op *op : b.ops) {
       if (op->has(traits::Terminator))
@@ -149,7 +149,7 @@ private:
   }
 
   Shape shape_;
-  std::unordered_set<const Value *> reductions_; // of the loop and those in it
+  std::unordered_set<const Value *> reductions_; // of the loop and of nested loops
 };
 
 void collect(const Block &b, std::unordered_set<const Value *> &inside, std::vector<Value *> &out) {

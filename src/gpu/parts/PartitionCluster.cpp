@@ -1,4 +1,4 @@
-// See PartitionCluster.h. The kernel is written anew; `want` makes values in the part that a user needs.
+// See PartitionCluster.h. Rewrites the kernel; `want` makes the part of a value that a user needs.
 #include "gpu/parts/PartitionCluster.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/FormWriter.h"
@@ -23,13 +23,13 @@ namespace {
 
 constexpr int whole = ClusterParts::whole;
 
-/// The form of a value is the axis of which each CTA has a part; ClusterParts::whole: each has all of it.
+/// The form of a value is the axis along which it is partitioned; ClusterParts::whole: each CTA has the whole value.
 class Partitioner : FormWriter {
 public:
   Partitioner(const Function &f, const ClusterParts &parts, unsigned ctas, Module &out)
       : FormWriter(out, whole), f_(f), parts_(parts), ctas_(ctas), facts_(f), users_(*f.block()) {}
 
-  /// False if ClusterParts has forgotten a tie; the kernel is useless then.
+  /// Returns false if ClusterParts has missed a tie; the written kernel is then invalid.
   bool run() {
     Function *g = writeKernel(f_);
     front_.parent = g->body;
@@ -56,7 +56,7 @@ private:
   Value *ownOf(const Value *v);
 
   Value *range(const Op &op);
-  /// The number of the first of this CTA's elements, where a part has that many.
+  /// The index of the first element of this CTA if a part has `part` elements.
   Value *firstOf(int64_t part);
   Value *gather(Value *part);
   Value *combined(Value *own, OpKind how, int axis);
@@ -70,7 +70,7 @@ private:
   int64_t ctas_;
   AxisFacts facts_;
   const Users users_;
-  std::unordered_map<const Value *, Value *> own_; // what loops whose iterations are shared have summed up in this CTA
+  std::unordered_map<const Value *, Value *> own_; // this CTA's sums of loops whose iterations are shared
   Block front_; // operations at the beginning of the kernel
   Value *rank_ = nullptr;
   bool isRight_ = true;
@@ -98,7 +98,7 @@ Value *Partitioner::range(const Op &op) {
   return b_.binary(OpKind::Add, r, b_.splat(firstOf(t.shape[0]), t.shape));
 }
 
-/// What the user has said of groups along an axis holds of what a part has of them.
+/// Limits the user's hints about groups along an axis to the groups within a part.
 void Partitioner::shiftHints(Op &op, int axis) const {
   if (axis == whole || op.results.size() != 1)
     return;
@@ -118,7 +118,7 @@ Value *Partitioner::want(const Value *v, int part) {
     return done;
   const Op *op = v->def;
   if (!op || !(renames(op->kind) || parts_.isFree(v))) {
-    isRight_ = false; // it is needed in another part than it is computed in: the kernel is not split
+    isRight_ = false; // the user needs another part than is computed: the kernel is not split
     return b_.poison(partOf(v->type, part));
   }
   Value *made;
@@ -137,7 +137,7 @@ Value *Partitioner::want(const Value *v, int part) {
   return made;
 }
 
-/// The parts of all CTAs, one after the other along a new first axis.
+/// Gathers the parts of all CTAs along a new first axis.
 Value *Partitioner::gather(Value *part) {
   Shape s = part->type.shape;
   s.insert(0, ctas_);
@@ -146,7 +146,7 @@ Value *Partitioner::gather(Value *part) {
 
 // ---- operations
 
-/// The part of an operand that the operation needs for the part `axis` of its own work.
+/// The form of an operand that the operation needs if its work is split along `axis`.
 int Partitioner::operandPart(const Op &op, unsigned operand, int axis) const {
   if (axis == whole || op.operands[operand]->type.isScalar())
     return whole;
@@ -168,7 +168,7 @@ static bool isAccess(OpKind k) {
          k == OpKind::Print;
 }
 
-/// Does the operation stand in a loop whose iterations the CTAs share? It is done once, by one of them.
+/// Is the operation in a loop whose iterations the CTAs share? Then only one CTA executes it for each iteration.
 static bool isOfSplit(const Op &op) {
   for (const Op *o = op.parent->parent->op; o; o = o->parent->parent->op)
     if (o->kind == OpKind::For && o->splitParts())
@@ -178,7 +178,7 @@ static bool isOfSplit(const Op &op) {
 
 void Partitioner::compute(const Op &op) {
   if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || parts_.isFree(op.result())))
-    return; // made where it is wanted
+    return; // made where it is needed
   int axis = parts_.of(op);
   if (op.kind == OpKind::Reduce)
     return reduce(op, axis);
@@ -202,8 +202,8 @@ void Partitioner::compute(const Op &op) {
     define(op.results[i], axis, now->results[i]);
 }
 
-/// The block of this CTA. Stores of blocks that are tiles of a grid write each element from one CTA only, which offsets
-/// of parts no longer tell.
+/// Shifts the block to the part of this CTA, and records whether the whole blocks are tiles of a grid (`tiled`): then
+/// only one CTA writes each element. The offsets of parts no longer show this.
 void Partitioner::descriptor(const Op &old, Op &now, int axis) {
   DescAccess a = descAccess(old);
   unsigned n = a.rank();
@@ -246,7 +246,7 @@ void Partitioner::reduce(const Op &op, int axis) {
     define(op.results[i], left, now->results[i]);
 }
 
-/// What this CTA has of it: of what loops have summed up, and of what is computed of that by elements.
+/// This CTA's version of `v`: a sum of a loop, or a value computed from such sums element by element.
 Value *Partitioner::ownOf(const Value *v) {
   if (const auto own = own_.find(v); own != own_.end())
     return own->second;
@@ -268,9 +268,9 @@ void Partitioner::combine(Op &reduce, OpKind how) {
   b_.setBlock(saved);
 }
 
-/// Of what every CTA has of its own: the part of all of them together along `axis`. In the order of CTAs, or, as each
-/// part is summed by one CTA only, in that of their distance from it (its own first): either way in the same order each
-/// time.
+/// Combines the values of all CTAs, and gives the part along `axis` of the result. The order of summands is that of the
+/// CTAs, or, as only one CTA sums each part, that of their distance from it (its own first). Either order is
+/// deterministic.
 Value *Partitioner::combined(Value *own, OpKind how, int axis) {
   Type part = partOf(own->type, axis);
   Shape s = part.shape;
@@ -291,7 +291,7 @@ void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms
   b_.setInlinedAt(op.inlinedAt);
   for (size_t i = 0; i < op.results.size(); ++i) {
     own_[op.results[i]] = now.results[i];
-    isRight_ &= roles[i].kind != CarriedRole::Kind::Other; // as before its iterations were dealt
+    isRight_ &= roles[i].kind != CarriedRole::Kind::Other; // as before its iterations were partitioned
     if (roles[i].kind == CarriedRole::Kind::Top)
       relativeSums(op, now, i, roles);
     if (roles[i].kind == CarriedRole::Kind::Scaled || roles[i].kind == CarriedRole::Kind::Top ||
@@ -307,10 +307,10 @@ void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms
   }
 }
 
-/// A maximum and the sums of exponentials relative to it, of all parts.
+/// Combines the parts of a maximum and of the sums of exponentials relative to it.
 void Partitioner::relativeSums(const Op &loop, const Op &now, size_t top, const std::vector<CarriedRole> &roles) {
   Value *tops = gather(now.results[top]);
-  std::map<size_t, Value *> sums; // all that is exchanged, at once
+  std::map<size_t, Value *> sums; // all exchanges together
   for (size_t i = 0; i < roles.size(); ++i)
     if (roles[i].kind == CarriedRole::Kind::Scaled && roles[i].top == top)
       sums[i] = gather(now.results[i]);
@@ -321,7 +321,7 @@ void Partitioner::relativeSums(const Op &loop, const Op &now, size_t top, const 
   Value *all = t.isScalar() ? b_.splat(most->result(), tops->type.shape)
                             : b_.broadcast(b_.expandDims(most->result(), 0), tops->type.shape);
   Value *fall = b_.binary(OpKind::FSub, tops, all);
-  if (roles[top].isGuarded) // parts of -inf alone, together
+  if (roles[top].isGuarded) // if all parts have only -inf
     fall = b_.select(b_.cmp(CmpPred::Oeq, all, b_.constFloat(all->type, -std::numeric_limits<double>::infinity())),
                      b_.constFloat(fall->type, 0), fall);
   for (auto [i, parts] : sums) {

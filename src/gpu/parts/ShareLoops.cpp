@@ -21,7 +21,7 @@ namespace {
 
 constexpr int unknown = -1; // memory
 
-/// Looks at a kernel's operations in their order.
+/// Checks the operations of a kernel in order.
 class Looker {
 public:
   explicit Looker(const Block &kernel) : users_(kernel) {}

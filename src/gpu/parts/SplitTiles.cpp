@@ -39,7 +39,7 @@ private:
     s.set(static_cast<unsigned>(axis), s[static_cast<unsigned>(axis)] / parts_.parts());
     return t.withShape(s);
   }
-  /// What is needed of an operand; what is needed whole was computed before the loop.
+  /// The part of an operand that is needed; whole operands were computed before the loop.
   Value *operand(const Value *v, int axis) const {
     auto it = made_.find({v, axis});
     return it == made_.end() ? const_cast<Value *>(v) : it->second;
@@ -67,7 +67,7 @@ private:
   const bool isBackwards_;
   Value *index_ = nullptr, *isFirst_ = nullptr;
   std::map<Wanted, Value *> made_;
-  std::map<const Op *, std::set<int>> free_; // operations that are done for the parts of those axes
+  std::map<const Op *, std::set<int>> free_; // operations that are computed for parts along those axes
 };
 
 void PartLoops::addFree(const Value *v, int axis, std::vector<Wanted> &open) {
@@ -75,7 +75,7 @@ void PartLoops::addFree(const Value *v, int axis, std::vector<Wanted> &open) {
     open.push_back({v, axis});
 }
 
-/// The operations of a loop and what they need of values that are made of scalars, in the order of the text.
+/// The operations of a loop and the free values (made of scalars) that they need, in the order of the text.
 std::vector<const Op *> PartLoops::withFree(const Block &from, const TileParts::Loop &loop) {
   std::vector<const Op *> ops;
   std::vector<Wanted> open;
@@ -98,7 +98,7 @@ std::vector<const Op *> PartLoops::withFree(const Block &from, const TileParts::
   return ops;
 }
 
-/// What the user has said of groups along an axis holds of what a part has of them.
+/// Limits the user's hints about groups along an axis to the groups within a part.
 void PartLoops::shiftHints(Op &op, int axis) const {
   for (Attr &a : op.attrs) {
     auto *list = std::get_if<std::vector<int64_t>>(&a.value);
@@ -132,7 +132,8 @@ Op *PartLoops::writeOp(const Op &op, int axis, std::span<const Type> results) {
   return now;
 }
 
-/// A block of a lane-wise loop, for a part of its tiles: all are of one shape, or these in a row (for the loop's test).
+/// Writes a block of a lane-wise loop for a part of its tiles. All tiles have one shape, or are flattened to one axis
+/// (for the test of the loop).
 void PartLoops::writeRegion(const Op &loop, const Block &from, Block &to, int axis,
                             std::unordered_map<const Value *, Value *> &inside) {
   const Shape &shape = loop.operands[0]->type.shape;
@@ -180,7 +181,7 @@ void PartLoops::writePart(const Op &op, int axis) {
   if (op.kind == OpKind::Dot)
     given = whole;
   if (op.kind == OpKind::Reduce)
-    given = axis - (axis > op.axis()); // of those along the axis see narrowed()
+    given = axis - (axis > op.axis()); // for reductions along the axis see narrowed()
   std::vector<Type> results;
   for (const Value *r : op.results)
     results.push_back(partOf(r->type, given));
@@ -191,8 +192,8 @@ void PartLoops::writePart(const Op &op, int axis) {
     define(op.results[i], given, now->results[i]);
 }
 
-/// How many elements along its axis each part of a reduction is narrowed to by one: so many that a thread carries few
-/// registers from part to part, but no more than lie in one thread, beside those of an access.
+/// How many elements along the axis each part of a reduction combines to one: enough that a thread carries few
+/// registers from part to part, but no more than one thread holds, beside those of an access.
 int64_t PartLoops::foldOf(const Op &op) const {
   constexpr int64_t ofAccess = 8, most = 16; // elements
   int64_t fold = 1, n = op.operands[0]->type.numel() / parts_.parts() / threads_,
@@ -202,8 +203,8 @@ int64_t PartLoops::foldOf(const Op &op) const {
   return fold;
 }
 
-/// What is carried of an operand from part to part: the result, if delay-reductions finds what a thread carries of
-/// that; else a tile of the part's shape, as wide along the axis as foldOf() leaves it.
+/// The type that the loop carries for an operand: that of the result, if delay-reductions will find the part of it that
+/// a thread carries; else a tile of the part's shape, reduced along the axis by foldOf().
 Type PartLoops::carriedType(const Op &op, const Value *operand) const {
   if (canDelay(op))
     return op.result()->type;
@@ -213,7 +214,7 @@ Type PartLoops::carriedType(const Op &op, const Value *operand) const {
   return operand->type.withShape(s);
 }
 
-/// A reduction of tiles `from` to such of `results`, along the operation's axis.
+/// Writes a reduction of the tiles `from` to the types `results`, along the operation's axis.
 Op *PartLoops::reduction(const Op &op, std::span<Value *const> from, std::span<const Type> results) {
   b_.setLoc(op.loc);
   b_.setInlinedAt(op.inlinedAt);
@@ -222,7 +223,7 @@ Op *PartLoops::reduction(const Op &op, std::span<Value *const> from, std::span<c
   return now;
 }
 
-/// A part of a reduction's operands, of the carried types. Of tiles, elements of one thread are combined, no more.
+/// A part of a reduction's operands, in the carried types. For tiles, only elements of one thread are combined.
 std::vector<Value *> PartLoops::narrowed(const Op &op) {
   auto axis = static_cast<unsigned>(op.axis());
   if (canDelay(op)) {
@@ -249,8 +250,8 @@ std::vector<Value *> PartLoops::narrowed(const Op &op) {
   return fold > 1 ? reduction(op, parts, types)->results : parts;
 }
 
-/// What was accumulated of all parts before, combined with this one's, element by element; the first part's as it is,
-/// unless `before` starts with what changes nothing.
+/// Combines the accumulated values of all parts before with this part, element by element. The first part is taken
+/// unchanged, unless `before` starts with the neutral element.
 std::vector<Value *> PartLoops::accumulate(const Op &op, std::span<Value *const> parts, std::span<Value *const> before,
                                            bool startsNeutral) {
   const Block &region = *op.region(0);
@@ -281,7 +282,7 @@ std::vector<Value *> PartLoops::accumulate(const Op &op, std::span<Value *const>
 void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_map<const Value *, Value *> &late) {
   struct Sum {
     const Op *op;
-    size_t first; // of the carried values
+    size_t first; // index of its first carried value
     bool startsNeutral = false;
   };
   const TileParts::Loop &loop = parts_.loops()[k];
@@ -303,7 +304,7 @@ void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_m
       Type t = carriedType(op, v);
       Value *neutral = op.operands.size() == 1 ? neutralElement(b_, op, t) : nullptr;
       sums.back().startsNeutral = neutral;
-      inits.push_back(neutral ? neutral : b_.constInt(t, 0)); // which nobody sees
+      inits.push_back(neutral ? neutral : b_.constInt(t, 0)); // never used
     }
   }
   Op *forOp = b_.forOp(b_.constI32(0), b_.constI32(static_cast<int32_t>(parts_.parts())), b_.constI32(1), inits,
@@ -355,13 +356,13 @@ void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_m
   }
 }
 
-/// What is done between two operations that separate loops.
+/// The operations between two that separate loops.
 struct Segment {
   size_t begin, end;    // of a block's operations
   int64_t work = 0;     // instructions of a thread
-  int64_t elements = 0; // that a thread has of its largest tile
+  int64_t elements = 0; // of the largest tile in a thread
   int64_t words = 0;    // that a thread loads
-  bool combines = false; // elements of one tile: parts of that meet again
+  bool combines = false; // has reductions or scans, which combine elements of one tile
   bool hasLargeDot = false;
 
   Segment(const Block &b, size_t first, int64_t threads, int64_t sharedBytes) : begin(first), end(first) {
@@ -379,7 +380,7 @@ struct Segment {
   bool isLong(const StraightLimits &limits) const {
     return (work > limits.most || hasLargeDot || isHeavy(limits)) && elements >= 2 * limits.fewest;
   }
-  /// No room for another block, which is a reason for one loop, but not for several.
+  /// Is there no room for a second block? That is a reason for one loop, but not for several.
   bool isHeavy(const StraightLimits &limits) const {
     return words >= limits.words && elements >= limits.many && !combines;
   }
@@ -402,7 +403,7 @@ bool hasLongSegment(const Block &b, int64_t threads, int64_t sharedBytes, const 
   return false;
 }
 
-/// Goes through the blocks of a function.
+/// Splits tiles in the blocks of a function.
 class Splitter {
 public:
   Splitter(Module &m, unsigned threads, int64_t sharedBytes, const StraightLimits &limits)
@@ -428,11 +429,11 @@ private:
   int64_t threads_, sharedBytes_;
   StraightLimits limits_;
   bool hasSplit_ = false;
-  std::unordered_map<const Value *, Value *> late_; // results of reductions, and of the loops that do them now
+  std::unordered_map<const Value *, Value *> late_; // results of reductions, and of the loops that replace them
 };
 
 void Splitter::block(Block &b) {
-  Block now; // what becomes of the operations; those of loops are in their blocks already
+  Block now; // the new operations; those of loops are in their own blocks
   now.parent = b.parent;
   for (size_t i = 0; i < b.ops.size();) {
     if (TileParts::separates(*b.ops[i])) {
@@ -462,7 +463,7 @@ bool Splitter::split(const Block &b, const Segment &s, Block &to) {
   auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max(
       {s.work / limits_.part, s.elements / limits_.elements, s.isHeavy(limits_) ? s.words / limits_.wordsOfPart : 0})));
   auto most = std::bit_floor(static_cast<uint64_t>(s.elements / limits_.fewest));
-  std::optional<TileParts> several; // the most parts that there can be, in several loops
+  std::optional<TileParts> several; // the largest possible number of parts, in several loops
   for (uint64_t n = std::min(wanted, most); n > 1; n /= 2) {
     auto count = static_cast<int64_t>(n);
     const bool canHold = s.elements / count <= limits_.held && s.work / count <= limits_.times * limits_.most;
@@ -496,7 +497,7 @@ void Splitter::write(const Block &b, const Segment &s, const TileParts &parts, B
     for (size_t i = s.begin; i < s.end; ++i)
       if (parts.of(*b.ops[i]) == whole && std::min<size_t>(parts.level(i), parts.loops().size()) == k)
         to.ops.push_back(b.ops[i]);
-    // Each loop begins with the parts that the one before has read last: a cache has those.
+    // Each loop begins with the parts that the loop before has read last, which are in a cache.
     if (k < parts.loops().size() && !parts.loops()[k].empty())
       PartLoops(m_, uses_, parts, threads_, written++ % 2 == 1).write(b, k, to, late_);
   }

@@ -22,7 +22,7 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t leastElements = 8; // of a thread: of rows, and of what must not be held beside them
+constexpr int64_t leastElements = 8; // of a thread: of rows, and of values that must not be held beside them
 
 bool isSpecial(OpKind k) {
   constexpr OpKind those[] = {OpKind::Exp, OpKind::Exp2, OpKind::Log, OpKind::Log2,
@@ -30,20 +30,20 @@ bool isSpecial(OpKind k) {
   return std::ranges::find(those, k) != std::end(those);
 }
 
-/// Takes longer than to read its result, or what it reads, from somewhere.
+/// Does the operation take longer than a read of its result or of its operands?
 bool isLong(OpKind k) {
   constexpr OpKind those[] = {OpKind::Erf, OpKind::Sin, OpKind::Cos, OpKind::FRem, OpKind::SDiv,
                               OpKind::UDiv, OpKind::SRem, OpKind::URem, OpKind::Asm};
   return std::ranges::find(those, k) != std::end(those);
 }
 
-/// Can be done again where its result is used.
+/// Can the operation be rematerialized where its result is used?
 bool isCheap(const Op &op) {
   return op.has(traits::Elementwise) && op.has(traits::Pure) && op.results.size() == 1 && !isLong(op.kind);
 }
 
-/// Which loads of a kernel's block are rows, and what is computed of them. Phases are the stretches between reductions
-/// of rows.
+/// Finds which loads of a kernel's block are rows, and which values are computed from them. A phase is the code between
+/// two reductions of rows.
 class Rows {
 public:
   Rows(const Block &kernel, int64_t threads) : kernel_(kernel), threads_(threads), users_(kernel) {
@@ -55,7 +55,7 @@ public:
   bool has(const Op *load) const { return rows_.contains(load); }
   int phaseOf(const Op *op) const { return phases_.at(op); }
 
-  /// Is it computed of a row, by elements?
+  /// Is `v` computed from a row, element by element?
   bool isOfRow(const Value *v) {
     if (!v->def || !v->type.isTensor())
       return false;
@@ -67,10 +67,10 @@ public:
     return ofRow_[v] = is;
   }
 
-  /// Of all rows; 0: see StagedRows.
+  /// The bytes of all rows; 0: see StagedRows.
   uint64_t bytes() {
     uint64_t bytes = 0;
-    int specials = 0; // that are done again
+    int specials = 0; // special functions to rematerialize
     for (const auto &[op, phase] : phases_)
       for (const Value *v : op->results) {
         if (!v->type.isTensor() || v->type.isShared || v->type.numel() < leastElements * threads_)
@@ -101,7 +101,7 @@ private:
     }
   }
 
-  /// Where a value is used for more than elements computed of it.
+  /// The uses of a value, and of values computed from it element by element, by other operations.
   struct Uses {
     std::set<int> phases;
     size_t first = SIZE_MAX; // position in the kernel's block
@@ -109,7 +109,7 @@ private:
 
   const Uses &usesOf(const Value *v) {
     auto [it, isNew] = uses_.try_emplace(v);
-    Uses &uses = it->second; // of a map: stays where it is
+    Uses &uses = it->second; // references to elements of a map stay valid
     if (!isNew)
       return uses;
     for (const Op *op : users_.of(v)) {
@@ -139,7 +139,7 @@ private:
     const Uses &uses = usesOf(load.result());
     if (uses.phases.empty() || *uses.phases.rbegin() <= phases_.at(&load))
       return;
-    // The copy is read where the first phase wants it; nothing may have written there meanwhile.
+    // The copy is read at the first use; no operation may have written to the memory in between.
     const int memory = memoryOf(load.operands[0]);
     for (size_t i = positionOf(kernel_, &load) + 1; i < uses.first; ++i)
       if (const Op &op = *kernel_.ops[i];
@@ -157,7 +157,7 @@ private:
   std::map<const Value *, Uses> uses_;
   std::set<const Op *> rows_;
   std::unordered_map<const Value *, bool> ofRow_;
-  MadeOfScalars isMadeOfScalars_; // computed again where it is used
+  MadeOfScalars isMadeOfScalars_; // rematerialized where it is used
 };
 
 class Stager {
@@ -181,10 +181,10 @@ private:
   struct Tile {
     Value *tile = nullptr;
     bool isThere = false;  // waited for in the kernel's block
-    bool isWhole = false;  // with what the program wants where the mask is off
+    bool isWhole = false;  // has the program's value where the mask is off
   };
 
-  /// The value of a phase, made at the end of the current block.
+  /// Rematerializes a value for a phase, at the end of the current block.
   Value *inPhase(Value *v, int phase, const Block *block) {
     if (!rows_.isOfRow(v))
       return v;
@@ -265,7 +265,7 @@ private:
   Block &kernel_;
   Rows rows_;
   std::map<const Op *, Tile> tiles_;
-  std::map<const Op *, std::vector<Value *>> operands_; // of what is computed of rows, before anything is written anew
+  std::map<const Op *, std::vector<Value *>> operands_; // the original operands of values computed from rows
   std::map<std::tuple<const Value *, int, const Block *>, Value *> again_;
 };
 

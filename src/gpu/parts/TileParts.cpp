@@ -1,5 +1,5 @@
-// See TileParts.h. First axes are tied from each store, assertion and reduction on (attempt), then the operations are
-// dealt out to loops.
+// See TileParts.h. First ties axes from each store, assertion and reduction (attempt), then distributes the operations
+// over loops.
 #include "gpu/parts/TileParts.h"
 #include "gpu/Layouts.h"
 #include "gpu/parts/ClusterParts.h"
@@ -21,13 +21,13 @@ std::span<Value *const> FunctionUses::inputs(const Op &op) const {
   return it == loops_.end() ? std::span<Value *const>(op.operands) : it->second;
 }
 
-/// `loop`: the outermost lane-wise loop that the block is in.
+/// `loop`: the outermost lane-wise loop that contains the block.
 void FunctionUses::visit(const Block &b, const Op *loop) {
   for (Op *op : b.ops) {
     order.emplace(op, order.size());
     if (!loop && isLaneWise(*op))
       loops_.emplace(op, tilesInto(*op));
-    // What a lane-wise loop takes from outside, the loop uses and not an operation in it.
+    // The user of a tile from outside is the lane-wise loop, not an operation in it.
     for (const Value *v : inputs(*op))
       if (const std::vector<Value *> *outer = loop ? &loops_.at(loop) : nullptr;
           !outer || std::find(outer->begin(), outer->end(), v) == outer->end())
@@ -50,7 +50,7 @@ static bool isElementwise(const Op &op) { return op.has(traits::Elementwise) && 
 static bool isAccess(const Op &op) { return op.kind == OpKind::Load || op.kind == OpKind::Store; }
 static bool isReduce(const Op &op) { return op.kind == OpKind::Reduce; }
 static bool isDot(const Op &op) { return op.kind == OpKind::Dot; }
-/// Tiles are put together, or taken apart, along a last axis of extent 2; the other axes are the same on both sides.
+/// Does the operation join or split tiles along a last axis of extent 2? The other axes are the same on both sides.
 static bool isPairing(const Op &op) { return op.kind == OpKind::Join || op.kind == OpKind::Split; }
 
 bool TileParts::separates(const Op &op) {
@@ -61,10 +61,10 @@ bool TileParts::separates(const Op &op) {
   return !isPure(op) || op.has(traits::Terminator) || (!op.regions.empty() && !isReduce(op) && op.kind != OpKind::Scan);
 }
 
-/// Operations that look at each element of tiles of one shape, with the element of the result in the same place.
+/// Does the operation work on each element of tiles of one shape, with the result at the same position?
 static bool isPlain(const Op &op) { return isElementwise(op) || isAccess(op) || op.kind == OpKind::Assert; }
 
-/// Can partial results be combined outside of the reduction? On tensors that takes element-wise operations.
+/// Can partial results be combined outside the reduction? On tensors this takes element-wise operations.
 static bool canCombine(const Op &reduce) {
   for (const Value *r : reduce.results)
     if (r->type.isPtr)
@@ -123,7 +123,7 @@ void TileParts::findGroups() {
   }
 }
 
-/// An axis along which nothing is reduced needs one loop only.
+/// Prefers an axis along which nothing is reduced, which takes only one loop.
 void TileParts::tryRoot(const Op &root) {
   const Type &t = root.operands[0]->type;
   if (isDot(root)) {
@@ -180,8 +180,8 @@ bool TileParts::isLargeDot(const Op &op, int64_t bytes) {
   return isDot(op) && bytesOf(op.operands[0]) + bytesOf(op.operands[1]) > bytes;
 }
 
-/// Not if the operands fit, where copies to shared memory need no registers, nor into parts that tensor cores have no
-/// instruction for.
+/// Not if the operands fit in shared memory, as copies there take no registers, nor into parts for which tensor cores
+/// have no instruction.
 bool TileParts::canSplit(const Op &dot) const {
   constexpr int64_t shortest = 32;
   const Value *a = dot.operands[0], *b = dot.operands[1];
@@ -293,14 +293,15 @@ void TileParts::giveFree(Trial &t, const Value *v, int axis) {
   }
 }
 
-/// What is needed whole must not be known in parts only.
+/// A tensor that is needed whole must not be computed only in parts.
 bool TileParts::checkWholeUses() const {
   return std::none_of(wholeUses_.begin(), wholeUses_.end(), [&](const Value *v) { return axis_.contains(v); });
 }
 
 // ---- loops
 
-/// Accesses of some memory: the first loop that may come after all that were through this or another pointer.
+/// The first loop in which the access `op` may be, after all earlier accesses to the same memory through other
+/// pointers.
 unsigned TileParts::levelBehind(std::span<const Access> before, const Op &op, int memory) {
   unsigned level = 0;
   for (const Access &a : before)
@@ -312,7 +313,7 @@ unsigned TileParts::levelBehind(std::span<const Access> before, const Op &op, in
 
 bool TileParts::findLevels() {
   std::unordered_map<const Value *, unsigned> of;
-  std::vector<Access> accesses; // that are done in parts
+  std::vector<Access> accesses; // those done in parts
   auto levelOf = [&](const Value *v) {
     auto it = of.find(v);
     return it == of.end() ? 0 : it->second;
@@ -324,8 +325,8 @@ bool TileParts::findLevels() {
     unsigned level = 0;
     for (const Value *v : uses_.inputs(op))
       level = std::max(level, levelOf(v));
-    // Two pointers into one memory: whole tiles of the one before the other's first part. keepsOrder() looks at what
-    // the later loops compute again.
+    // With two pointers into one memory, all parts of the first access come before any part of the second. keepsOrder()
+    // checks accesses that later loops repeat.
     if (isAccess(op)) {
       const int memory = memoryOf(op.operands[0]);
       level = std::max(level, levelBehind(accesses, op, memory));
@@ -341,7 +342,7 @@ bool TileParts::findLevels() {
       roots[level].push_back(i);
     }
   }
-  // Every loop computes what it needs from the beginning, so the text grows with their number.
+  // Every loop computes its values from the beginning, so code size grows with the number of loops.
   constexpr size_t mostLoops = 8, mostCopies = 4;
   size_t total = 0;
   if (roots.size() > mostLoops)
@@ -367,8 +368,8 @@ bool TileParts::findLevels() {
 
 namespace {
 
-/// Accesses so far to some memory: when the last of them happens, and through which pointer. Times: 2 * level between
-/// loops, one more inside.
+/// The latest of the accesses so far to some memory: its time and its pointer. Time is 2 * level between loops, and one
+/// more inside a loop.
 struct Latest {
   long time = -1;
   const Value *pointer = nullptr; // null: several
@@ -379,8 +380,8 @@ struct Latest {
     else if (at > time)
       *this = {at, p};
   }
-  /// May an access at `at` follow? In one loop only through the same pointer; what stands between loops keeps its
-  /// order.
+  /// May an access at time `at` follow? In the same loop only through the same pointer; operations between loops keep
+  /// their order.
   bool isBefore(long at, const Value *p) const { return time < at || (time == at && (at % 2 == 0 || pointer == p)); }
 };
 
@@ -395,7 +396,7 @@ struct History {
 } // namespace
 
 bool TileParts::keepsOrder() const {
-  std::unordered_map<const Op *, std::pair<unsigned, unsigned>> spans; // loops that do it, first and last
+  std::unordered_map<const Op *, std::pair<unsigned, unsigned>> spans; // the first and the last loop that executes it
   for (unsigned k = 0; k < loops_.size(); ++k)
     for (size_t i : loops_[k])
       spans.try_emplace(block_.ops[i], k, k).first->second.second = k;
@@ -408,12 +409,12 @@ bool TileParts::keepsOrder() const {
     bool isWrite = op.kind == OpKind::Store, isSplit = work_.contains(&op);
     auto span = spans.find(&op);
     if (isSplit && span == spans.end())
-      continue; // nobody needs it
+      continue; // it has no user
     long first = isSplit ? 2L * span->second.first + 1 : 2L * level(i),
          last = isSplit ? 2L * span->second.second + 1 : first;
     const Value *pointer = op.operands[0];
     int arg = memoryOf(pointer);
-    // What comes from an unknown place may be anywhere.
+    // A pointer of unknown origin may point anywhere.
     bool isRight =
         arg < 0 ? all.isBefore(first, pointer, isWrite)
                 : byArgument[arg].isBefore(first, pointer, isWrite) && byArgument[-1].isBefore(first, pointer, isWrite);
