@@ -29,7 +29,7 @@ std::optional<AxisParts> partsOf(const LinearLayout &l, const Shape &shape, unsi
     return std::nullopt;
   AxisParts out;
   out.isOwn = ours != 0;
-  // Runs of bits of one kind, the highest first.
+  // Runs of bits of one kind (ours or others'), the highest first.
   std::vector<std::pair<int64_t, bool>> runs; // extent, ours
   for (uint32_t bit = extent / 2; bit; bit /= 2) {
     const bool isOwn = ours & bit;
@@ -45,7 +45,7 @@ std::optional<AxisParts> partsOf(const LinearLayout &l, const Shape &shape, unsi
   for (size_t r = runs.size(); r-- > 0;)
     out.split.insert(axis, runs[r].first);
   out.own = axis + (runs.size() == 2 && runs[0].second ? 0 : 1);
-  // The runs of the others before ours; of two runs, each is an axis already.
+  // Orders the others' runs before ours. Of two runs, each is an axis already.
   for (unsigned i = 0; i < out.split.rank(); ++i)
     out.order.push_back(i);
   if (runs.size() > 2) {

@@ -5,7 +5,7 @@
 
 namespace tegula::gpu {
 
-/// As text, in the order of DotKind.
+/// The text of each DotKind, in order.
 static constexpr std::string_view names[] = {"fma", "fma_tiles", "mma", "async_mma"};
 
 DotChoice dotChoice(const ir::Op &dot) {

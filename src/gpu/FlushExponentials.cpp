@@ -18,9 +18,9 @@ using namespace ir;
 
 namespace {
 
-constexpr unsigned kDepth = 16; // operations in a row that are looked through
+constexpr unsigned kDepth = 16; // the longest chain of operations to look through
 
-/// What an exponential is relative to: a maximum, found by these reductions, the last one first.
+/// The maximum to which an exponential is relative: found by these reductions, the last one first.
 struct Row {
   std::vector<const Op *> maxima;
   bool isOfLoop = false; // a running maximum of an earlier loop
@@ -45,7 +45,7 @@ private:
     }
   }
 
-  /// Is it a difference to a maximum of its row, perhaps scaled, or a constant where a mask does not hold?
+  /// Is it a difference to a maximum of its row, possibly scaled, or a constant where a mask is off?
   bool isBelowMaximum(const Value *v, unsigned depth) {
     const Op *op = behindViews(v)->def;
     if (!op || depth > kDepth)
@@ -89,14 +89,14 @@ private:
       row_.maxima.pop_back();
       return false;
     }
-    if (op->kind == OpKind::ClusterGather) // what each CTA has of its part of the row, for all of them
+    if (op->kind == OpKind::ClusterGather) // the results of all CTAs for their parts of the row
       return covers(op->operands[0], x, loops, depth + 1);
     if (op->kind == OpKind::For)
       return !loops && coversAsLoop(*op, top->index, x, depth);
     if (const std::optional<MaximumOf> both = maximumOf(top))
       return (!isFloor(both->b) && covers(both->a, x, loops, depth + 1)) ||
              (!isFloor(both->a) && covers(both->b, x, loops, depth + 1));
-    // a guard for rows without elements, for which it does not matter, or a mask, after which nobody looks
+    // a guard for rows without elements, for which the value does not matter, or a mask, whose off elements are unused
     if (op->kind == OpKind::Select)
       return covers(op->operands[1], x, loops, depth + 1) || covers(op->operands[2], x, loops, depth + 1);
     if (op->kind == OpKind::FMul && x->def && x->def->kind == OpKind::FMul)
@@ -107,7 +107,7 @@ private:
     return false;
   }
 
-  /// A running maximum of a loop, for what a later loop loads again in the same iterations.
+  /// Is a running maximum of a loop one for `x`, which a later loop loads again in the same iterations?
   bool coversAsLoop(const Op &first, size_t result, const Value *x, unsigned depth) {
     const Op *second = x->def ? x->def->parent->parent->op : nullptr;
     if (!second || second->kind != OpKind::For || second == &first)
@@ -126,7 +126,7 @@ private:
     return row_.isOfLoop;
   }
 
-  /// Stands for no element where a maximum is looked for.
+  /// Is it so low that it stands for no element in a maximum?
   static bool isLowest(const Value *v) {
     const Op *c = behindViews(v)->def;
     return c && c->kind == OpKind::Const && c->floatValue() <= -1e30;
@@ -151,8 +151,8 @@ private:
     }
   }
 
-  /// What holds for all elements among which the maximum was found: where it does not, the least number stands for
-  /// them.
+  /// Adds the conditions that hold for all elements of the maximum: where one does not hold, the lowest number replaces
+  /// the element.
   void addConditionsOfRow(const Value *x, std::vector<const Value *> &out, unsigned depth) const {
     const Op *op = behindViews(x)->def;
     if (!op || depth > kDepth)
@@ -162,12 +162,12 @@ private:
     else if (op->kind == OpKind::Select && isLowest(op->operands[2])) {
       addConditions(op->operands[0], out);
       addConditionsOfRow(op->operands[1], out, depth + 1);
-      // by one number that is not below zero, or the row would have no maximum
+      // the factor is one number, not below zero, or the row would have no maximum
     } else if (op->kind == OpKind::FMul || op->kind == OpKind::FpExt)
       addConditionsOfRow(op->operands[0], out, depth + 1);
   }
 
-  /// Does this selection of exponentials leave the largest one of the row in it? As its condition holds for all
+  /// Does this selection of exponentials keep the largest one of the row? It does if its condition holds for all
   /// elements of the maximum.
   bool keepsLargest(const Op &select, const Value *chosen) const {
     if (row_.maxima.empty() || select.operands[1] != chosen)
@@ -194,7 +194,7 @@ private:
                               [&](const Value *p, const Value *q) { return isSameElement(p, q, loops, depth + 1); });
   }
 
-  /// May the kernel store to what is loaded, other than to the same places after the load?
+  /// May the kernel store to the loaded memory, other than through the same pointer after the load?
   static bool isChanged(const Block &b, const Op &load) {
     const int memory = memoryOf(load.operands[0]);
     return memory < 0 || std::ranges::any_of(b.ops, [&](const Op *op) {
@@ -211,7 +211,7 @@ private:
     return op.parent == other.parent && positionOf(*op.parent, &op) > positionOf(*op.parent, &other);
   }
 
-  /// Does a sum along this axis have the element in it that is the maximum? `n`: of the maxima, those that are not
+  /// Does a sum along this axis include the element that is the maximum? `n`: the number of maxima whose axis is not
   /// summed over yet.
   bool sumsRow(const Type &summed, unsigned axis, const Value *sum, size_t n) const {
     if (!n)
@@ -221,7 +221,7 @@ private:
            (n == 1 || (sum && sumsRest(sum, n - 1, 0)));
   }
 
-  /// Is what a sum of the first axes comes to only summed over the others?
+  /// Is a sum over the first axes only summed over the other axes?
   bool sumsRest(const Value *v, size_t n, unsigned depth) const {
     return depth <= kDepth && std::ranges::all_of(users_.of(v), [&](const Op *user) {
              if (isView(user->kind) || user->kind == OpKind::ClusterGather)
@@ -231,7 +231,7 @@ private:
            });
   }
 
-  /// Is it added, and nothing else, to what its loop carries?
+  /// Is adding it to a value that its loop carries its only use?
   bool isAddedToCarried(const Value *v) const {
     const Op *add = users_.only(v);
     while (add && isView(add->kind))
@@ -242,15 +242,15 @@ private:
            });
   }
 
-  /// Does nobody see a difference below 2^-126 of it, other than in sums of a row whose largest exponential is 1? In a
-  /// later loop the largest one may be another iteration's. `hasLargest`: the row that `v` has of it is not one of
-  /// parts, or of weighted elements, so that the largest one is in its sum.
+  /// Does a change of less than 2^-126 of `v` only show in sums of a row whose largest exponential is 1? In a later
+  /// loop the largest one may be in another iteration. `hasLargest`: the elements of `v` are the whole row, not a
+  /// masked or weighted one, so that their sum includes the largest one.
   bool isHidden(const Value *v, unsigned depth, bool hasLargest) const {
     if (depth > kDepth)
       return false;
     std::span<Op *const> all = users_.of(v);
     return !all.empty() && std::ranges::all_of(all, [&](const Op *user) {
-      // The factor by which a sum so far is scaled is no row: `maximum(m_old, m)` is the largest of two.
+      // The factor that scales a running sum is no row: `maximum(m_old, m)` is the larger of two values.
       const auto isHiddenBehind = [&](bool stays) {
         return isHidden(user->result(), depth + 1, hasLargest && (stays || row_.maxima.empty()));
       };
@@ -279,7 +279,7 @@ private:
     });
   }
 
-  /// To such as are not changed by less than 2^-126: `1 + exp(-x)`.
+  /// Is it only added to constants that a change of less than 2^-126 does not affect: `1 + exp(-x)`?
   bool isOnlyAddedToConstants(const Value *v, unsigned depth) const {
     std::span<Op *const> all = users_.of(v);
     return depth <= kDepth && !all.empty() && std::ranges::all_of(all, [&](const Op *user) {
@@ -294,7 +294,7 @@ private:
 
   const Block &kernel_;
   Users users_;
-  Row row_; // of the exponential at hand
+  Row row_; // the row of the current exponential
 };
 
 } // namespace

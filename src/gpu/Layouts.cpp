@@ -73,7 +73,8 @@ int64_t storedInPlace(const LinearLayout &home, const LinearLayout &coalesced, i
     ++n;
   if ((bytes << n) < leastBytes)
     return 0;
-  // Consecutive addresses, fastest first: what the coalesced layout deals to registers, then to lanes.
+  // The bits of consecutive addresses, the lowest first: those of the registers of the coalesced layout, then those of
+  // its lanes.
   unsigned first = static_cast<unsigned>(layout::log2Exact(vec)), lanes = coalesced.inBits(layout::Dim::Lane);
   for (unsigned lane = 0, at = n; lane < lanes && (bytes << at) < lineBytes; ++lane, ++at) {
     uint64_t next =

@@ -12,7 +12,7 @@ bool LoopSlice::add(const Value *v, int64_t mostLoaded) {
   bool had = hasLoads_;
   Seen seen;
   bool ok = needs(v, mostLoaded, seen);
-  // What addresses take from carried values has to be known for later iterations too, whether those run or not.
+  // Carried values that addresses use must be computable for later iterations, too, whether those run or not.
   for (size_t i = 0; ok && i < carried_.size(); ++i)
     ok = needs(nextOf(carried_[i]), 0, seen);
   if (!ok) {
@@ -28,7 +28,7 @@ static bool loadsFew(const Op &op, int64_t most) {
   return op.kind == OpKind::Load && !op.isVolatile() && (t.isScalar() ? 1 : t.numel()) <= most;
 }
 
-/// In the body, or in a branch in it.
+/// Is `v` defined in the body, or in a branch in it?
 bool LoopSlice::isWithin(const Value *v) const {
   const Block *b = v->def ? v->def->parent : v->block;
   while (b != &body_ && b->parent && b->parent->op && b->parent->op->kind == OpKind::If)
@@ -58,7 +58,7 @@ bool LoopSlice::needs(const Value *v, int64_t mostLoaded, Seen &seen) {
                      [&](const Value *o) { return needs(o, mostLoaded, seen); });
 }
 
-/// Of an `if`. It is executed whether that iteration runs or not, so nothing may be loaded for it.
+/// Adds a result of an `if`. The copy is executed whether that iteration runs or not, so it must not need loads.
 bool LoopSlice::needsResult(const Value *v, Seen &seen) {
   Op *op = v->def;
   auto branch = std::find_if(branches_.begin(), branches_.end(), [&](const Branch &b) { return b.op == op; });

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kUnknown = -std::numeric_limits<double>::infinity();
 
-// Rounding is monotonic, so a sum of bounds that is rounded as the values are bounds their sum.
+// Rounding is monotonic, so the sum of bounds, rounded like the values, is a bound of their sum.
 double bound(const Value *v, unsigned depth) {
   const Op *op = v->def;
   if (!op || depth == 0)

@@ -14,7 +14,7 @@ using namespace ir;
 
 namespace {
 
-/// How a number moves when program_id of an axis grows.
+/// How a number changes when program_id of an axis grows.
 enum class Trend : uint8_t { Same, Up, Down, Unknown };
 
 Trend opposite(Trend t) { return t == Trend::Up ? Trend::Down : t == Trend::Down ? Trend::Up : t; }
@@ -24,7 +24,7 @@ Trend trendOf(const Value *v, int64_t axis, unsigned depth = 0) {
   constexpr unsigned deepest = 64;
   const Op *op = v->def;
   if (!op)
-    // of a region: a loop's; else an argument of the kernel
+    // an argument of a region (unknown), or of the kernel (the same)
     return v->block && v->block->parent && v->block->parent->op ? Trend::Unknown : Trend::Same;
   if (depth > deepest || !op->regions.empty())
     return Trend::Unknown;
@@ -60,7 +60,7 @@ bool hasDot(const Block &b) {
   return anyOp(b, [](const Op &op) { return op.kind == OpKind::Dot; });
 }
 
-/// What may wait for what another program does, or tells the user about the order.
+/// May the operation wait for another program, or show the order of programs to the user?
 bool fixesOrder(const Op &op) {
   switch (op.kind) {
   case OpKind::Load: return op.isVolatile();
@@ -77,8 +77,8 @@ bool fixesOrder(const Op &op) {
   }
 }
 
-/// Which programs load one tile in common: asks of addresses which axes' numbers they are made of. Where a loop begins
-/// and ends does not count, as its programs read the same tiles at other times at worst.
+/// Finds which programs load the same tiles, from the axes on whose program_id addresses depend. Bounds of loops do not
+/// count: at worst, programs read the same tiles at different times.
 class Addresses {
 public:
   /// A bit for each axis.
@@ -88,7 +88,7 @@ public:
       return all;
     auto [it, isNew] = axes_.try_emplace(v, 0);
     if (!isNew)
-      return it->second; // or it is being asked: around a loop
+      return it->second; // or its own search still runs: a cycle through a loop
     ++depth_;
     unsigned axes = 0;
     const Op *op = v->def;
@@ -155,7 +155,7 @@ public:
   }
 
 private:
-  /// How often loops with dots run.
+  /// How the trip counts of loops with dots change with the program number.
   Trend lengths(const Block &b, Trend sofar) {
     for (const Op *op : b.ops) {
       if (op->kind == OpKind::For && hasDot(*op->region(0))) {
@@ -184,10 +184,10 @@ private:
 
   Value *own(OpKind kind, int64_t axis) { return b_.create1(kind, {}, Type::scalar(Elem::I32), {{attr::axis, axis}}); }
 
-  /// The axis whose programs should be neighbours in time. That is axis 0, if they load anything in common in their
-  /// loops; else (heads first, as of servers' attention) one whose programs do:
-  /// otherwise all heads' keys and values are read at once, and again for each further tile of queries. Asked of loops
-  /// with several dots.
+  /// The axis whose programs should be neighbours in time. That is axis 0 if its programs load common tiles in their
+  /// loops. Else it is an axis whose programs do (heads first, as in servers' attention): otherwise the keys and values
+  /// of all heads are read at the same time, and again for each further tile of queries. Considers loops with several
+  /// dots.
   unsigned sharedAxis(const Block &entry) {
     std::array<bool, 3> shares{};
     Addresses addresses;
@@ -211,17 +211,17 @@ private:
     return 0;
   }
 
-  /// The programs of the fast axis one after the other, for each of the others', of which the last axis' are
-  /// neighbours. Where they have several lengths (`isDealt`) the others come in groups of a power of two, the last with
-  /// what remains; in a group, of every program the first x, then the second ones. No number is larger than the grid,
-  /// and all are unsigned.
+  /// Orders the programs of the fast axis consecutively, for each program of the other axes; of those, programs of the
+  /// last axis are neighbours. If programs differ in length (`isDealt`), the other axes' programs form groups of a
+  /// power of two, the last group with the remainder. A group starts the first x of each of its programs, then the
+  /// second x. No number is larger than the grid, and all are unsigned.
   void deal(bool isDealt, bool reversed) {
     constexpr int32_t programsOfGroup = 9, bits = 32; // at most 512, by the logarithm
     auto op = [&](OpKind kind, Value *a, Value *b) { return b_.binary(kind, a, b); };
     auto remainder = [&](Value *a, Value *quotient, Value *by) {
       return op(OpKind::Sub, a, op(OpKind::Mul, quotient, by));
     };
-    std::vector<unsigned> rest; // the axes of the others
+    std::vector<unsigned> rest; // the other axes
     for (unsigned axis : {1u, 2u, 0u})
       if (axis != fast_ && !ids_[axis].empty())
         rest.push_back(axis);
@@ -237,7 +237,7 @@ private:
         others = op(OpKind::Mul, others, own(OpKind::NumPrograms, rest[1]));
       }
     }
-    if (fast_) { // as the blocks of the grid start
+    if (fast_) { // the order in which the blocks of the grid start
       Value *number = nullptr;
       for (unsigned axis : {2u, 1u, 0u})
         if (!ids_[axis].empty()) {
@@ -274,7 +274,7 @@ private:
   Builder b_;
   std::array<std::vector<std::pair<Block *, Op *>>, 3> ids_; // of each axis
   std::array<Value *, 3> now_{};
-  unsigned fast_ = 0; // the axis whose programs follow each other
+  unsigned fast_ = 0; // the axis whose programs are consecutive
 };
 
 } // namespace

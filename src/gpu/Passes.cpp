@@ -73,73 +73,74 @@ constexpr GpuPass passes[] = {
     // First: all others see the dots as they will be computed.
     {"turn-dots", [](const ir::Module &m, const PassInput &in) { return turnDots(m, in.target, in.options.numWarps); }, nullptr,
      "computes tiles transposed where dots then read them from registers"},
-    // Before the choice of a cluster and of tiles, which both count what is live across reductions.
+    // Before the choice of a cluster and of tiles, which both count the values live across reductions.
     {"delay-loads", [](const ir::Module &m, const PassInput &in) { return delayLoads(m, in.target, in.options); }, nullptr, "moves loads behind reductions where rows have few registers"},
-    // With num_ctas > 1, or where rows are too long for one CTA: tile IR of one CTA of a cluster. Before all that count
-    // the elements of a CTA.
+    // With num_ctas > 1, or where rows are too long for one CTA: gives tile IR of one CTA of a cluster. Before all
+    // passes that count the elements of a CTA.
     {"partition-cluster", partition, nullptr, "gives each CTA of a cluster a part of the work"},
-    // Else. Before layouts, which then are those of ordinary tiles.
+    // Otherwise. Before layouts, which then are those of ordinary tiles.
     {"split-tiles", split, nullptr, "turns work on large tiles into loops over parts"},
-    // Before layouts, as an exchange keeps that of its operand; after split-tiles, which would take unrolled steps for
-    // long code.
+    // Before layouts, as an exchange keeps the layout of its operand; after split-tiles, which would treat unrolled
+    // steps as long code.
     {"find-exchanges", [](const ir::Module &m, const PassInput &in) { return findExchanges(m, in.target.lanes() * in.options.numWarps); }, nullptr,
      "turns gathers along an axis from fixed distances into exchanges"},
-    // Before layouts, which would deal the same words to many threads; after split-tiles, which takes parts of
+    // Before layouts, which would assign the same words to many threads; after split-tiles, which splits tiles of
     // pointers.
     {"narrow-loads", [](const ir::Module &m, const PassInput &in) { return narrowLoads(m, in.target.lanes() * in.options.numWarps); }, nullptr,
      "loads what neighbours in operands of products share once, and repeats it"},
     // Tile IR to GPU IR; all that follow change that in place.
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
-    // After what looks at what program_id is; before all that copy it for producers.
+    // After passes that analyze program_id; before all that copy it for producers.
     {"order-programs", nullptr, [](ir::Module &m, const PassInput &in) { in.options.numCtas == 1 ? orderPrograms(m) : void(); }, "lets the longest programs of a grid start first, and those that read the same tiles one after the other"},
-    // Before what takes the sums and maxima apart, and all that count instructions.
+    // Before passes that split sums and maxima, and all that count instructions.
     {"flush-exponentials", nullptr, [](ir::Module &m, const PassInput &) { flushExponentials(m); }, "lets exponentials beside a one be zero instead of subnormal"},
-    // Layouts say what a thread holds. Before all that count what meets, what lives and what a loop carries.
+    // After layouts, which say what a thread holds. Before all passes that count synchronization, live values and
+    // carried values.
     {"delay-reductions", nullptr, [](ir::Module &m, const PassInput &) { delayReductions(m); }, "combines what loops add up across threads after them"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},
-    // Before those that look for loads to start ahead, of loops that still load.
+    // Before passes that start loads ahead, in loops that still load.
     {"hold-rows", nullptr, [](ir::Module &m, const PassInput &in) { in.rows ? holdRows(m, in.target, in.options, *in.rows) : void(); }, "keeps rows that loops read again in shared memory, where a launch wants that"},
-    // Before those that copy the arithmetic of addresses for later iterations.
+    // Before passes that copy address arithmetic for later iterations.
     {"hoist-addresses", nullptr, [](ir::Module &m, const PassInput &in) { hoistAddresses(m, in.target, in.options); },
      "makes addresses of operands fixed pointers and one offset that moves"},
-    // Before all that look at what stands between dots.
+    // Before all passes that analyze the operations between dots.
     {"open-mask-branches", nullptr, [](ir::Module &m, const PassInput &) { openMaskBranches(m); }, "turns branches around masks between dots into selections"},
-    // Before the two that start copies ahead: they see one dot an iteration earlier.
+    // Before the two passes that start copies ahead: they must see one dot an iteration earlier.
     {"rotate-dots", nullptr, [](ir::Module &m, const PassInput &in) { rotateDots(m, in.target, in.options); }, "moves the first of two dots of a loop an iteration ahead"},
-    // Before those that place copies and waits by the order of dots.
+    // Before passes that place copies and waits by the order of dots.
     {"advance-dots", nullptr, [](ir::Module &m, const PassInput &in) { advanceDots(m, in.target, in.options); }, "starts dots before what is computed of others that they do not need"},
     // Before pipeline-loops, which leaves its loops alone.
     {"specialize-warps", nullptr, [](ir::Module &m, const PassInput &in) { specializeWarps(m, in.target, in.options, in.remarks); },
      "gives the copies of loops to warps of their own"},
     {"pipeline-loops", nullptr, [](ir::Module &m, const PassInput &in) { pipelineLoops(m, in.target, in.options, in.remarks); },
      "copies operands of dots ahead, and lets dots run on"},
-    // Rings and waits are there.
+    // After the passes that create rings and waits.
     {"stagger-dots", nullptr, [](ir::Module &m, const PassInput &in) { staggerDots(m, in.target, in.options); }, "starts the second of two dots of a loop an iteration late"},
-    // After all that look at what stands between dots, of which a branch is the end.
+    // After all passes that analyze the operations between dots, as they stop at a branch.
     {"skip-masks", nullptr, [](ir::Module &m, const PassInput &in) { skipMasks(m, in.target, in.options); }, "asks masks of tiles only where they may hold for some elements and not for others"},
-    // What could not be copied asynchronously.
+    // For loads that could not be copied asynchronously.
     {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options, in.rows ? in.rows->blocks : 0, in.facts, in.forms); }, "loads operands an iteration ahead, into registers"},
-    // Loads outside of the loops above.
+    // For loads outside the loops above.
     {"stage-rows", nullptr, [](ir::Module &m, const PassInput &in) { stageRows(m, in.target, in.options); }, "keeps rows that are live across reductions in shared memory, where they were chosen to be there"},
     {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target, in.options); }, "copies operands of dots to shared memory, outside of loops"},
-    // All reads of shared memory are there now.
+    // All reads of shared memory exist now.
     {"hoist-converts", nullptr, [](ir::Module &m, const PassInput &in) { hoistConverts(m, in.target); }, "reads tiles in the layout in which what is computed from them is wanted"},
-    // What lost its last user above.
+    // Removes operations that lost their last user above.
     {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},
-    // When address arithmetic is no longer copied or compared.
+    // When no later pass copies or compares address arithmetic.
     {"share-quotients", nullptr, [](ir::Module &m, const PassInput &) { shareQuotients(m); }, "computes remainders from quotients of the same numbers"},
-    // The order of operations that it leaves is final.
+    // Its order of operations is final.
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
-    // After all that move operations.
+    // After all passes that move operations.
     {"sum-parts", nullptr, [](ir::Module &m, const PassInput &in) { sumParts(m, in.target, in.options); }, "adds products to sums outside of the instruction part by part, where registers are short"},
-    // The order is final, and what else lives in shared memory is known.
+    // The order is final, and all other tiles in shared memory exist.
     {"share-tables", nullptr, [](ir::Module &m, const PassInput &in) { shareTables(m, in.target, in.options); }, "stores tables that several gathers read to shared memory once"},
-    // What lives at one time follows from that order, which code generation keeps.
+    // Live ranges follow from that order, which code generation keeps.
     {"allocate-shared", nullptr, [](ir::Module &m, const PassInput &in) { allocateShared(m, in.target, in.options); }, "gives operations their bytes of shared memory"},
     // Barriers follow from that order and those bytes.
     {"order-memory", nullptr, [](ir::Module &m, const PassInput &in) { orderMemory(m, in.target, in.options); }, "places barriers, fences and waits"},
-    // Last: what it writes twice has its bytes and barriers, which follow from masks in part.
+    // Last: the code that it duplicates has its bytes and barriers, which depend on masks in part.
     {"drop-whole-masks", nullptr, [](ir::Module &m, const PassInput &in) { dropWholeMasks(m, in.target, in.options); }, "branches around masks that let all elements through"},
 };
 
@@ -174,7 +175,7 @@ const GpuPass *findGpuPass(std::string_view name) {
   return nullptr;
 }
 
-/// What passes make of a module; null if none of them made anything: it is the caller's still.
+/// Runs passes on a module. Null if none of them made a new module: the result is then `module` itself.
 static std::unique_ptr<ir::Module> made(std::span<const GpuPass> passes, const ir::Module &module,
                                         const PassInput &in) {
   std::unique_ptr<ir::Module> own;
@@ -186,8 +187,8 @@ static std::unique_ptr<ir::Module> made(std::span<const GpuPass> passes, const i
   return own;
 }
 
-/// Of the pass after `before`. Passes make the same of the same, so what it was given is made again from the module
-/// that all began with.
+/// The reproducer of the pass after `before`. Passes are deterministic, so its input is recomputed from the original
+/// module.
 static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Module &module, const TargetInfo &target,
                                  Options options, LoopRows rows) {
   std::unique_ptr<ir::Module> own = made(before, module, {target, options, nullptr, &rows});
@@ -201,8 +202,8 @@ static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Modu
 
 std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in,
                                       const ir::StageVerifier &verifier, std::string_view last) {
-  const Options options = in.options; // as passes have not changed them
-  std::unique_ptr<ir::Module> own;    // null as long as no pass has made one: `module` is the caller's
+  const Options options = in.options; // before passes change them
+  std::unique_ptr<ir::Module> own;    // null as long as no pass has made a module: `module` belongs to the caller
   for (size_t i = 0; i < passes.size(); ++i) {
     const GpuPass &pass = passes[i];
     if (own)

@@ -7,8 +7,7 @@ namespace tegula::gpu {
 using namespace ir;
 
 bool ProgramDependence::of(const Value *v) {
-  // Reachability: what was seen and not found is answered only once the whole walk is over, as a loop may carry it in a
-  // circle.
+  // Reachability: the visited values are known to be independent only after the whole walk, as loops make cycles.
   std::unordered_set<const Value *> seen;
   if (reaches(v, seen))
     return true;
@@ -46,7 +45,7 @@ bool ProgramDependence::reaches(const Value *v, std::unordered_set<const Value *
   case OpKind::If:
     return any(op->operands[0]) || ends(0, i) || ends(1, i);
   default:
-    return std::ranges::any_of(op->operands, any); // arguments of a combiner of reductions too
+    return std::ranges::any_of(op->operands, any); // also for arguments of the combiner of a reduction
   }
 }
 

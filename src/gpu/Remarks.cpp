@@ -1,4 +1,4 @@
-// The reasons, in the words of the language: addresses, masks, divisibility.
+// The reasons in terms of the language: addresses, masks, divisibility.
 #include "gpu/Remarks.h"
 #include "gpu/Diagnostics.h"
 

@@ -14,9 +14,9 @@ using ir::Value;
 
 namespace {
 
-constexpr unsigned deepest = 48; // operations that a value is followed through
+constexpr unsigned deepest = 48; // the longest chain of operations to follow
 
-/// The loop that the value is an argument of the body of; null for others.
+/// The loop of whose body `v` is an argument; null for other values.
 const Op *loopOf(const Value *v) {
   return !v->def && v->block && v->block->parent->op && v->block->parent->op->kind == OpKind::For ? v->block->parent->op
                                                                                                   : nullptr;
@@ -54,7 +54,7 @@ bool SameIterations::same(const Value *a, const Value *b, unsigned depth) {
     return same(a, second_->operands[b->index ? 2 + b->index : 0], depth + 1);
   if (a->index != b->index)
     return false;
-  if (loopOf(a) == first_ && loopOf(b) == second_) { // carried: begins the same and goes on the same
+  if (loopOf(a) == first_ && loopOf(b) == second_) { // carried: the same initial value and the same update
     same_[a] = b;
     const Value *x = first_->operands[2 + a->index], *y = second_->operands[2 + b->index];
     return (case_ == Case::GoesOn ? y == first_->results[a->index - 1] : same(x, y, depth + 1)) &&
@@ -77,8 +77,8 @@ bool SameIterations::same(const Value *a, const Value *b, unsigned depth) {
   return isSame;
 }
 
-/// Does the loop begin a whole number of steps after the beginning of `before`, if it runs at all? Where that ends is
-/// begin + steps, or the end of all, whichever comes first, as a Builder folds it.
+/// Does `loop` begin a whole number of steps after `before` begins, if it runs at all? The end of `before` is begin +
+/// steps or the end of `loop`, whichever comes first, in the form to which a Builder folds it.
 static bool beginsAtStep(const Op &loop, const Op &before, SameIterations &iterations) {
   const Value *begin = before.operands[0], *middle = before.operands[1], *step = before.operands[2],
               *end = loop.operands[1];

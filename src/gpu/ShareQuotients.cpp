@@ -36,7 +36,7 @@ private:
     return {op.kind == OpKind::SDiv || op.kind == OpKind::SRem, op.operands[0], op.operands[1]};
   }
 
-  /// Operands of a remainder are there wherever it stands, so its quotient can move before it.
+  /// The operands of a remainder dominate it, so its quotient can move before it.
   void rewrite(Block &b, const std::map<Key, Op *> &quotients) {
     std::vector<Op *> ops;
     ops.swap(b.ops);

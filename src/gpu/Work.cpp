@@ -14,7 +14,7 @@ struct Row {
   OpKind kind;
   int64_t usual, wide; // elements of up to 32 bits; of 64
 };
-/// Counted in PTX for sm_90a. What is not here takes one instruction, or two for 64 bits.
+/// Counted in PTX for sm_90a. Other operations take one instruction, or two for 64 bits.
 constexpr Row rows[] = {
     {OpKind::SDiv, 20, 80}, {OpKind::UDiv, 16, 70},  {OpKind::SRem, 22, 85}, {OpKind::URem, 18, 75},
     {OpKind::FDiv, 8, 30},  {OpKind::FRem, 60, 120}, {OpKind::Exp, 6, 60},   {OpKind::Exp2, 3, 60},
