@@ -46,11 +46,19 @@ def files(everything):
 
 def too_long(path):
     """(number, line) of each line over LONGEST columns. Texts, which are searched for as they are printed, tables of them, diagrams in comments, and macros may be longer."""
-    found, is_raw = [], False
+    found, end = [], None  # `end`: of the raw string that the line begins in
     for number, line in enumerate((ROOT / path).read_text().split("\n"), 1):
-        is_text = is_raw or '"' in line
-        if 'R"' in line or is_raw:
-            is_raw = ')"' not in line[line.rfind('R"') + 1:]
+        is_text = end is not None or '"' in line
+        rest = line
+        while True:
+            if end is not None:
+                if end not in rest:
+                    break
+                rest, end = rest.split(end, 1)[1], None
+            begin = re.search(r'\bR"([^()\\ ]*)\(', rest)
+            if not begin:
+                break
+            rest, end = rest[begin.end():], ")" + begin[1] + '"'
         is_diagram = re.match(r"\s*//[/!]? {2,}.*\S {2,}\S", line)
         if len(line) > LONGEST and not is_text and not is_diagram and not line.endswith("\\") and not line.lstrip().startswith("#"):
             found.append((number, line))
