@@ -18,6 +18,7 @@
 #include "targets/cpu/rewrite/TurnTiles.h"
 #include "targets/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
+#include <functional>
 
 namespace tegula::cpu {
 
@@ -40,31 +41,41 @@ bool isPlain(const Plan &p) {
          });
 }
 
+/// A rewrite of kernels before they are planned (rewrite/).
+struct Rewrite {
+  const char *name;
+  bool ofChecked; // checked kernels are rewritten, too
+  std::function<bool(const ir::Module &)> applies;
+  std::function<void(ir::Module &)> run;
+};
+
 /// The module after this target's rewrites; null: unchanged. False: a rewrite has created an invalid module.
 bool rewrite(const ir::Module &tile, const CpuTarget &target, const Options &options, const ir::StageVerifier &verifier,
              std::unique_ptr<ir::Module> &out, std::optional<ProgramGroup> &lanes) {
+  using M = ir::Module;
   if (!options.optLevel || options.debugInfo)
     return true;
-  auto now = [&]() -> const ir::Module & { return out ? *out : tile; };
-  auto change = [&](const char *name, llvm::function_ref<void(ir::Module &)> how) {
+  const Rewrite inOrder[] = {
+      {"one-row", false, [&](const M &m) { return hasOneRow(m, target); }, [&](M &m) { sumOneRow(m, target); }},
+      {"programs-as-lanes", false, [&](const M &m) { return (lanes = programLanes(m, target)).has_value(); },
+       [&](M &m) { programsAsLanes(m, *lanes); }},
+      {"turn-tiles", false, hasTurnedTiles, turnTiles},
+      {"carry-sums", true, [&](const M &m) { return hasCarriedSums(m, target); }, [&](M &m) { carrySums(m, target); }},
+      {"columns-first", true, [&](const M &m) { return hasWholeReductions(m, target); },
+       [&](M &m) { columnsFirst(m, target); }},
+      {"join-rounds", false, [&](const M &m) { return hasShallowRounds(m, target); },
+       [&](M &m) { joinRounds(m, target); }},
+  };
+  for (const Rewrite &r : inOrder) {
+    if ((options.checked && !r.ofChecked) || !r.applies(out ? *out : tile))
+      continue;
     if (!out)
       out = ir::clone(tile);
-    how(*out);
-    return verifier.check(*out, name);
-  };
-  if (!options.checked && hasOneRow(now(), target) && !change("one-row", [&](ir::Module &m) { sumOneRow(m, target); }))
-    return false;
-  if (!options.checked && (lanes = programLanes(now(), target)) &&
-      !change("programs-as-lanes", [&](ir::Module &m) { programsAsLanes(m, *lanes); }))
-    return false;
-  if (!options.checked && hasTurnedTiles(now()) && !change("turn-tiles", [&](ir::Module &m) { turnTiles(m); }))
-    return false;
-  if (hasCarriedSums(now(), target) && !change("carry-sums", [&](ir::Module &m) { carrySums(m, target); }))
-    return false;
-  if (hasWholeReductions(now(), target) && !change("columns-first", [&](ir::Module &m) { columnsFirst(m, target); }))
-    return false;
-  return options.checked || !hasShallowRounds(now(), target) ||
-         change("join-rounds", [&](ir::Module &m) { joinRounds(m, target); });
+    r.run(*out);
+    if (!verifier.check(*out, r.name))
+      return false;
+  }
+  return true;
 }
 
 // Plans and emits all functions, callees first; optimizes.
