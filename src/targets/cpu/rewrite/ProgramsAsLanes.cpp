@@ -142,11 +142,9 @@ bool Worth::lookAt(const Op &op, unsigned depth) {
 /// Writes the kernel of one program as that of `group.size` of them.
 class LaneWriter {
 public:
-  LaneWriter(ir::Module &m, const ProgramGroup &group, const Prologue &prologue)
-      : m_(m), b_(m), size_(group.size), count_(group.count), prologue_(prologue), growth_(group.axis), copy_(m) {}
+  LaneWriter(ir::Module &m, const ProgramGroup &group, const Prologue &prologue, const ProgramGrowth &growth)
+      : m_(m), b_(m), size_(group.size), count_(group.count), prologue_(prologue), growth_(growth), copy_(m) {}
 
-  void note(const Op &op) { growth_.note(op); }
-  const ProgramGrowth &growth() const { return growth_; }
   /// `ops` of the kernel to the end of a block, after the prologue.
   void write(llvm::ArrayRef<Op *> ops, ir::Block &to);
 
@@ -180,7 +178,7 @@ private:
   const int64_t size_;
   const Value *count_;
   const Prologue &prologue_;
-  ProgramGrowth growth_;
+  const ProgramGrowth &growth_;
   ir::Cloner copy_; // what does not vary
   llvm::DenseMap<const Value *, Value *> inLanes_;
 };
@@ -423,10 +421,7 @@ void programsAsLanes(ir::Module &m, ProgramGroup &group) {
   Op *count = b.create(OpKind::NumPrograms, {}, {&i32, 1}, {{ir::attr::axis, group.axis}});
   group.count = count->result();
   Op *choice = b.ifOp(b.cmp(ir::CmpPred::Sgt, count->result(), b.constI32(1)), {});
-  LaneWriter writer(m, group, prologue);
-  for (const Op *op : ops)
-    writer.note(*op);
-  writer.write(ops, *choice->region(0));
+  LaneWriter(m, group, prologue, growth).write(ops, *choice->region(0));
   ir::Cloner single(m);
   for (const Op *op : ops)
     if (!prologue.contains(op) && op->kind != OpKind::Return)
