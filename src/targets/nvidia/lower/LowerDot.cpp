@@ -169,8 +169,9 @@ V Lowering::MatrixDots::operandDescriptor(const Op &dot, unsigned operand, V off
                                                        : 0;
   const uint32_t high = static_cast<uint32_t>(mode << 30) | s.stride >> unit, leading = s.leading >> unit << 16;
   const Value *tile = dot.operands[operand];
-  const Op *slot =
-      isBesideProducer(dot) || !hasRegistersForRings(dot, frame_.meta_.threads, target_) ? nullptr : slotOf(tile);
+  const Op *slot = slotOf(tile);
+  if (slot && (isBesideProducer(dot) || !hasRegistersForRings(dot, frame_.meta_.threads, target_)))
+    slot = nullptr;
   // In a cluster the rank stands in bits 24 and up; the field has room for the offset only.
   V address = b_.CreateAdd(scalar(slot ? slot->operands[0] : tile), offset);
   V low = b_.CreateOr(b_.CreateLShr(b_.CreateAnd(address, b_.getInt32(0x3FFFF)), unit), b_.getInt32(leading));
