@@ -251,9 +251,9 @@ private:
     std::span<Op *const> all = users_.of(v);
     return !all.empty() && std::ranges::all_of(all, [&](const Op *user) {
       // The factor that scales a running sum is no row: `maximum(m_old, m)` is the larger of two values.
-      const auto isHiddenBehind = [&](bool stays) {
-        return isHidden(user->result(), depth + 1, hasLargest && (stays || row_.maxima.empty()));
-      };
+      const auto keeps = [&](bool stays) { return hasLargest && (stays || row_.maxima.empty()); };
+      const auto isHiddenBehind = [&](bool stays) { return isHidden(user->result(), depth + 1, keeps(stays)); };
+      const auto isScaled = [&] { return isUniform(user->operands[user->operands[0] == v ? 1 : 0]); };
       switch (user->kind) {
       case OpKind::FAdd:
       case OpKind::FSub: return hasLargest && !row_.isOfLoop;
@@ -268,12 +268,10 @@ private:
         return hasLargest && onlyOperation(*user) == OpKind::FAdd &&
                sumsRow(user->operands[0]->type, user->axis(), user->result(), row_.maxima.size()) &&
                (!row_.isOfLoop || isAddedToCarried(user->result()));
-      case OpKind::Fma:
-        return hasLargest && user->operands[2] != v && !row_.isOfLoop &&
-               (row_.maxima.empty() || isUniform(user->operands[user->operands[0] == v ? 1 : 0]));
+      case OpKind::Fma: return user->operands[2] != v && !row_.isOfLoop && keeps(isScaled());
       case OpKind::FDiv: return user->operands[1] != v && isHiddenBehind(true);
       case OpKind::Select: return user->operands[0] != v && isHiddenBehind(keepsLargest(*user, v));
-      case OpKind::FMul: return isHiddenBehind(isUniform(user->operands[user->operands[0] == v ? 1 : 0]));
+      case OpKind::FMul: return isHiddenBehind(isScaled());
       default: return isView(user->kind) && isHiddenBehind(true);
       }
     });
